@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Everything that can be judged without running hutch.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+step() { echo "== $*"; "$@"; }
+
+step cargo fmt --all --check
+step cargo xtask tidy
+step cargo deny --log-level error check bans licenses sources
+step cargo clippy --workspace --all-targets --locked -- -D warnings
+RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --document-private-items --quiet
