@@ -1,2 +1,31 @@
-//! TODO
+//! What sleeping keeps: whole trees as `tar.zst` archives in an object store
+//! that syncs, and the trees brought back from them exactly.
+//!
+//! [`LocalStore`] is the store on a local disk. A tree comes in and goes out as
+//! a directory descriptor, never as a path, because what it holds was written
+//! by a sandbox and is hostile. All calls block; run them on a thread.
+//!
+//! [`TreeFingerprint`] says whether two trees are the same in everything that
+//! a snapshot keeps.
 #![forbid(unsafe_code)]
+#![allow(dead_code)]
+
+mod cancel;
+mod entry;
+mod error;
+mod fingerprint;
+mod id;
+mod manifest;
+mod rules;
+mod settings;
+mod store;
+
+pub use cancel::Cancel;
+pub use entry::{Attributes, ByteText, Entry, Kind, Mtime, Xattr};
+pub use error::{LimitKind, Part, SnapshotError};
+pub use fingerprint::TreeFingerprint;
+pub use id::{InvalidSnapshotId, SnapshotId};
+pub use manifest::{ArchiveInfo, ListingInfo, Manifest, Skipped};
+pub use rules::Rules;
+pub use settings::{Limits, SaveMeta, Settings};
+pub use store::LocalStore;

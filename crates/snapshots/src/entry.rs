@@ -1,0 +1,81 @@
+//! One entry of a tree: everything about it that a snapshot keeps.
+
+mod byte_text;
+mod mtime;
+
+pub use byte_text::ByteText;
+pub use mtime::Mtime;
+
+use serde::{Deserialize, Serialize};
+
+/// One entry of a tree, as a line of the listing has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// From the root of the tree, without a leading or trailing slash; the root
+    /// itself is the empty path.
+    pub path: ByteText,
+    /// What it is.
+    pub kind: Kind,
+    /// Owner, mode and time.
+    #[serde(flatten)]
+    pub attributes: Attributes,
+    /// Extended attributes, ordered by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub xattrs: Vec<Xattr>,
+}
+
+/// What an entry is, with what only that kind has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    #[serde(rename_all = "camelCase")]
+    File {
+        /// Length in bytes, holes included.
+        size: u64,
+        /// Bytes of data in the archive, holes left out.
+        stored: u64,
+        /// BLAKE3 of the stored bytes, in hex. For a file without holes that is
+        /// the digest of the file.
+        digest: String,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Any bytes; never followed.
+        target: ByteText,
+    },
+    /// Another name of an entry that came before.
+    HardLink {
+        /// The path of the earlier entry.
+        target: ByteText,
+    },
+    /// A named pipe.
+    Fifo,
+    /// The character device 0/0, by which an overlay says "deleted".
+    Whiteout,
+}
+
+/// Owner, mode and time of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributes {
+    /// The permission bits with set-user-id, set-group-id and sticky: 0 to 0o7777.
+    pub mode: u32,
+    /// The user, as the filesystem stores it.
+    pub uid: u32,
+    /// The group, as the filesystem stores it.
+    pub gid: u32,
+    /// When the content last changed.
+    pub mtime: Mtime,
+}
+
+/// One extended attribute.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Xattr {
+    /// The full name, such as `user.comment`.
+    pub name: ByteText,
+    /// Any bytes.
+    pub value: ByteText,
+}
