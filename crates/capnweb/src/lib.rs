@@ -1,2 +1,44 @@
-//! TODO
+//! The Cap'n Web RPC wire over WebSocket, both roles.
+//!
+//! A [`Session`] joins two peers. Each may offer a main [`Target`]; both call
+//! each other's through [`Stub`]s. Calls can be made on results that have not
+//! arrived yet (pipelining), functions and objects travel by reference, byte
+//! and value streams travel with back-pressure.
+//!
+//! The wire is the one of npm `capnweb`. This crate emits only forms that
+//! version 0.8 reads, and reads those up to version 0.12. The peer is taken to
+//! be hostile: see [`Limits`].
 #![forbid(unsafe_code)]
+#![allow(dead_code)]
+
+mod bigint;
+pub mod codes;
+mod error;
+mod fetch;
+mod json;
+mod limits;
+mod object;
+mod path;
+mod pending;
+mod session;
+mod stream;
+mod stub;
+mod target;
+mod transport;
+mod value;
+pub mod ws;
+
+pub use bigint::{BigInt, InvalidBigInt};
+pub use error::ErrorValue;
+pub use fetch::{Blob, Request, Response};
+pub use json::{Mismatch, NotPlain};
+pub use limits::Limits;
+pub use object::Object;
+pub use path::{IntoPath, Key, Path, display_path};
+pub use pending::Pending;
+pub use session::{CloseReason, Connection, Session, Stats};
+pub use stream::{Canceled, ReadableStream, StreamWriter, WritableStream};
+pub use stub::Stub;
+pub use target::{CallFuture, Scoped, Target, not_a_function};
+pub use transport::{Frame, Text, Transport, TransportError};
+pub use value::Value;

@@ -1,0 +1,86 @@
+//! Errors as they travel: a name, a message and properties.
+
+use std::fmt;
+
+use crate::object::Object;
+use crate::value::Value;
+
+/// An error as JavaScript knows it.
+///
+/// The name survives the wire only if it is one of the standard ones (`Error`,
+/// `TypeError`, `RangeError`, …); receivers read any other as `Error`.
+#[derive(Debug)]
+pub struct ErrorValue {
+    /// The class, such as `Error` or `TypeError`.
+    pub name: String,
+    /// What happened.
+    pub message: String,
+    /// The sender's stack, if it chose to tell.
+    pub stack: Option<String>,
+    /// The error's own properties, such as `code` and `details`.
+    pub props: Object,
+}
+
+impl ErrorValue {
+    /// An error without properties.
+    pub fn new(name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            message: message.into(),
+            stack: None,
+            props: Object::new(),
+        }
+    }
+
+    /// A plain `Error` with a `code`.
+    pub fn coded(code: &str, message: impl Into<String>) -> Self {
+        Self::new("Error", message).with_prop("code", code)
+    }
+
+    /// A `TypeError`.
+    pub fn type_error(message: impl Into<String>) -> Self {
+        Self::new("TypeError", message)
+    }
+
+    /// The same error with one more property.
+    #[must_use]
+    pub fn with_prop(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.props.insert(key, value);
+        self
+    }
+
+    /// The `code` property, if it is a string.
+    pub fn code(&self) -> Option<&str> {
+        self.props.get("code").and_then(Value::as_str)
+    }
+
+    /// The `details` property.
+    pub fn details(&self) -> Option<&Value> {
+        self.props.get("details")
+    }
+}
+
+impl fmt::Display for ErrorValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.name == "Error" {
+            out.write_str(&self.message)
+        } else {
+            write!(out, "{}: {}", self.name, self.message)
+        }
+    }
+}
+
+impl std::error::Error for ErrorValue {}
+
+/// Streams among the properties have one owner, so a copy has `undefined` in
+/// their place.
+impl Clone for ErrorValue {
+    fn clone(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            message: self.message.clone(),
+            stack: self.stack.clone(),
+            props: self.props.clone_without_streams(),
+        }
+    }
+}
