@@ -1,2 +1,2 @@
-//! x
+//! The `sandboxd` binary.
 fn main() {}

@@ -1,0 +1,5 @@
+//! The in-sandbox daemon: PID 1 of every sandbox.
+#![deny(unsafe_code)]
+
+pub mod managers;
+pub mod start;
