@@ -1,0 +1,210 @@
+//! Waking: volume, machine, environment, record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hutch_protocol::event::SandboxEvent;
+use hutch_protocol::{ApiError, BootId, ErrorCode, Timestamp};
+use tokio::time::{Instant, timeout};
+
+use super::{Actor, Running};
+use crate::describe::BootTimings;
+use crate::gate::Incarnation;
+use crate::idle::CpuWindow;
+use crate::ports::{Machine, MachineError, MachineSpec, Prepared, Source};
+use crate::record::BootRecord;
+use crate::sandbox::StartOptions;
+
+impl Actor {
+    /// Boots because a call needs it; only `started` says so.
+    pub(super) async fn wake(&mut self) -> Result<(), ApiError> {
+        self.usable()?;
+        if self.running.is_some() {
+            return Ok(());
+        }
+        self.boot().await
+    }
+
+    /// Boots because somebody asked for it.
+    pub(super) async fn start(&mut self, options: StartOptions) -> Result<(), ApiError> {
+        self.usable()?;
+        if options.discard_workspace {
+            self.discard().await?;
+        }
+        if self.running.is_some() {
+            let offset = self.note(SandboxEvent::StartRequested {}).await;
+            self.noted(offset);
+            return Ok(());
+        }
+        let offset = self.note(SandboxEvent::StartRequested {}).await;
+        self.noted(offset);
+        self.boot().await
+    }
+
+    /// Gives up a workspace that cannot be restored. Only then: a good
+    /// workspace is never thrown away by an option of `start`.
+    async fn discard(&mut self) -> Result<(), ApiError> {
+        if !self.record.projection.degraded {
+            return Err(ApiError::new(
+                ErrorCode::ValidationFailed,
+                format!(
+                    "sandbox {} is not degraded, so there is nothing to discard; start it without discardWorkspace",
+                    self.record.key.path
+                ),
+            ));
+        }
+        let discarded = self.ports.workspaces.discard(self.record.key.clone()).await;
+        discarded.map_err(|error| ApiError::new(ErrorCode::FilesystemError, error.to_string()))?;
+        let mut next = self.record.clone();
+        let backup_id = next.backup.take().map(|backup| backup.id);
+        self.commit(next, vec![SandboxEvent::WorkspaceDiscarded { backup_id }])
+            .await
+    }
+
+    async fn boot(&mut self) -> Result<(), ApiError> {
+        let begun = Instant::now();
+        let prepared = self.prepare().await?;
+        let workspace_ready = Instant::now();
+        let boot = BootId::random();
+        let spec = MachineSpec {
+            boot,
+            key: self.record.key.clone(),
+            instance_type: self.record.instance_type,
+            volume: prepared.volume.clone(),
+        };
+        let started = timeout(self.settings.boot_deadline, self.ports.machines.start(spec)).await;
+        let machine = match started {
+            Ok(Ok(machine)) => machine,
+            Ok(Err(error)) => return Err(not_booted(self, &error)),
+            Err(_) => {
+                let error = MachineError::Failed(format!(
+                    "no answer within {:?}",
+                    self.settings.boot_deadline
+                ));
+                return Err(not_booted(self, &error));
+            }
+        };
+        let machine_ready = Instant::now();
+        if let Err(error) = self.announce(&machine, &prepared).await {
+            if let Err(error) = machine.stop().await {
+                tracing::error!(sandbox = %self.record.key, %error, "a failed boot was not cleaned away");
+            }
+            return Err(error);
+        }
+        self.last_boot(begun, workspace_ready, machine_ready);
+        self.run_with(machine);
+        Ok(())
+    }
+
+    async fn prepare(&mut self) -> Result<Prepared, ApiError> {
+        let key = self.record.key.clone();
+        let preparing = self.ports.workspaces.prepare(key, self.record.backup);
+        let outcome = timeout(self.settings.snapshot_deadline, preparing).await;
+        let error = match outcome {
+            Ok(Ok(prepared)) => return Ok(prepared),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("not ready within {:?}", self.settings.snapshot_deadline),
+        };
+        let Some(backup) = self.record.backup else {
+            return Err(ApiError::new(
+                ErrorCode::FilesystemError,
+                format!(
+                    "the disk of sandbox {} could not be made ready: {error}",
+                    self.record.key.path
+                ),
+            ));
+        };
+        let failed = SandboxEvent::RestoreFailed {
+            backup_id: backup.id,
+            error: error.clone(),
+        };
+        self.commit(self.record.clone(), vec![failed]).await?;
+        Err(ApiError::new(
+            ErrorCode::BackupRestoreFailed,
+            format!(
+                "the workspace of sandbox {} could not be restored from snapshot {}: {error}. Nothing was changed; \
+                 start it again once the cause is gone, or give the workspace up with start({{discardWorkspace: true}})",
+                self.record.key.path, backup.id
+            ),
+        )
+        .with("backupId", backup.id.to_string()))
+    }
+
+    /// Hands the environment over and stores the boot, side by side. No call is
+    /// let in before both are done.
+    async fn announce(
+        &mut self,
+        machine: &Arc<dyn Machine>,
+        prepared: &Prepared,
+    ) -> Result<(), ApiError> {
+        let mut next = self.record.clone();
+        next.boot = Some(BootRecord {
+            boot: machine.boot(),
+            started_at: Timestamp::now(),
+            identity: machine.identity(),
+        });
+        let mut events = Vec::with_capacity(2);
+        if let Source::Expired(backup_id) = prepared.source {
+            next.backup = None;
+            events.push(SandboxEvent::WorkspaceExpired { backup_id });
+        }
+        events.push(SandboxEvent::Started {});
+        if let Source::Restored(backup_id) = prepared.source {
+            events.push(SandboxEvent::WorkspaceRestored { backup_id });
+        }
+        let configured = timeout(
+            self.settings.control_deadline,
+            machine.configure(self.record.env.clone()),
+        );
+        let (configured, committed) = tokio::join!(configured, self.commit(next, events));
+        committed?;
+        let fault = match configured {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error,
+            Err(_) => MachineError::Failed("its daemon did not answer".into()),
+        };
+        let mut next = self.record.clone();
+        next.boot = None;
+        self.commit(next, vec![SandboxEvent::Stopped {}]).await?;
+        Err(not_booted(self, &fault))
+    }
+
+    /// Takes over a machine, new or left by an earlier server.
+    pub(crate) fn run_with(&mut self, machine: Arc<dyn Machine>) {
+        let exit = machine.exited();
+        let incarnation = Incarnation::new(machine);
+        self.gate.open(Arc::clone(&incarnation));
+        let cpu = CpuWindow::default();
+        self.running = Some(Running {
+            incarnation,
+            exit,
+            cpu,
+            next_sample: Instant::now(),
+        });
+    }
+
+    fn last_boot(&self, begun: Instant, workspace: Instant, machine: Instant) {
+        let ms = |span: Duration| span.as_secs_f64() * 1e3;
+        let timings = BootTimings {
+            workspace_ms: ms(workspace.duration_since(begun)),
+            machine_ms: ms(machine.duration_since(workspace)),
+            commit_ms: ms(machine.elapsed()),
+            total_ms: ms(begun.elapsed()),
+        };
+        self.view.send_modify(|view| view.last_boot = Some(timings));
+    }
+}
+
+fn not_booted(actor: &Actor, error: &MachineError) -> ApiError {
+    let code = match error {
+        MachineError::Unavailable(_) => ErrorCode::DriverUnavailable,
+        MachineError::Capacity(_) => ErrorCode::CapacityExceeded,
+        MachineError::Failed(_) => ErrorCode::ContainerUnavailable,
+    };
+    let path = &actor.record.key.path;
+    ApiError::new(
+        code,
+        format!("sandbox {path} could not be started: {error}"),
+    )
+    .with("path", path.to_string())
+}
