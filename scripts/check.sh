@@ -6,6 +6,7 @@ step() { echo "== $*"; "$@"; }
 
 step cargo fmt --all --check
 step cargo xtask tidy
+step shellcheck -x scripts/*.sh .ci/run
 step cargo deny --log-level error check bans licenses sources
 step cargo clippy --workspace --all-targets --locked -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked --document-private-items --quiet

@@ -17,7 +17,7 @@ since() {
   local us=$(($(now) - $1))
   if [ $us -lt 1000000 ]; then echo "$((us / 1000)) ms"; else printf '%d.%01d s\n' $((us / 1000000)) $((us / 100000 % 10)); fi
 }
-bold= plain=
+bold="" plain=""
 if [ -t 1 ] && [ -z "${NO_COLOR-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 # run COMMAND: shows a line of shell, runs it, and says how long it took.

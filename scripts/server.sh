@@ -37,6 +37,20 @@ start_server() {
   export HUTCH_URL
 }
 
+# Process ids of hutch programs that were started for this data directory.
+ours() {
+  local process
+  for process in /proc/[0-9]*; do
+    case $(readlink "$process/exe" 2>/dev/null) in
+      */hutch | */sandboxd)
+        if cat "$process/cmdline" "$process/environ" 2>/dev/null | grep -qzF -- "$data_dir"; then
+          echo "${process#/proc/}"
+        fi
+        ;;
+    esac
+  done
+}
+
 # Destroys every sandbox of the server, stops it, and removes its data directory.
 stop_server() {
   local status=$? project process waits
@@ -55,7 +69,7 @@ stop_server() {
   fi
   # What serves this data directory (the spawner) ends by itself when it holds nothing.
   for waits in $(seq 50); do
-    process=$(grep -lzF -- "$data_dir" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | grep -vx "$$" || true)
+    process=$(ours)
     [ -z "$process" ] && break
     if [ "$waits" = 50 ]; then
       echo "still running, killed: $process" >&2

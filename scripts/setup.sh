@@ -19,6 +19,7 @@ if [ "$wanted" != checks ]; then
   need bwrap bubblewrap
 fi
 need gcc gcc
+if [ "$wanted" != tests ]; then need shellcheck shellcheck; fi
 
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
