@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 step() { echo "== $*"; "$@"; }
 
 step cargo fmt --all --check
+step rustfmt --check --edition 2024 fuzz/fuzz_targets/*.rs
 step cargo xtask tidy
 step shellcheck -x scripts/*.sh .ci/run
 step cargo deny --log-level error check bans licenses sources

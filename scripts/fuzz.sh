@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR=$target/fuzz
 export RUSTFLAGS="--cfg fuzzing -C passes=sancov-module -C debug-assertions -C codegen-units=1
   -C llvm-args=-sanitizer-coverage-level=4 -C llvm-args=-sanitizer-coverage-inline-8bit-counters
   -C llvm-args=-sanitizer-coverage-pc-table -C llvm-args=-sanitizer-coverage-trace-compares"
-cargo build --release --locked --quiet --target "$triple"
+cargo build --release --quiet --target "$triple"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
