@@ -227,8 +227,28 @@ impl Sandboxes {
             }
         }
         if adopted.is_some() || record.boot.is_some() {
+            // Read alone, the record knows its stream's true last offset.
+            let record = self
+                .record(&record.key)
+                .await
+                .ok()
+                .flatten()
+                .unwrap_or(record);
             self.spawn(record, adopted);
         }
+    }
+
+    /// The sandboxes that are not destroyed, in no order.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn live(&self) -> Result<Vec<SandboxKey>, ApiError> {
+        let records = self.ports.journal.records(None).await;
+        let records = records.map_err(|error| store_failed(&error.to_string()))?;
+        let live = records
+            .into_iter()
+            .filter(|record| record.destroyed_at.is_none());
+        Ok(live.map(|record| record.key).collect())
     }
 
     /// Waits for the actors to end, once every handle is gone.

@@ -1,0 +1,282 @@
+//! The domain's machines on a driver: boots, and the two sessions into each.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use capnweb::{CloseReason, Connection, Limits, Session, Stub, Value};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hutch_drivers::{Driver, DriverError, Instance, Port, StartSpec};
+use hutch_protocol::{BootId, EnvMap, SandboxPath};
+use hutch_sandboxes::SandboxKey;
+use hutch_sandboxes::ports::{Exit, Machine, MachineError, MachineSpec, Machines, Usage};
+use tokio_tungstenite::client_async_with_config;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::rpc::error_text;
+
+/// How long a daemon may take to shake hands.
+const HANDSHAKE: Duration = Duration::from_secs(20);
+
+/// How often a broken session is dialled again before its machine counts as
+/// lost. An honest daemon breaks none.
+const REDIALS: usize = 16;
+
+/// Machines of one driver.
+pub(crate) struct DriverMachines {
+    driver: Arc<dyn Driver>,
+}
+
+impl DriverMachines {
+    pub(crate) fn new(driver: Arc<dyn Driver>) -> Self {
+        Self { driver }
+    }
+}
+
+fn refused(error: DriverError) -> MachineError {
+    let text = error.to_string();
+    match error {
+        DriverError::Unavailable(_) | DriverError::Superseded { .. } => {
+            MachineError::Unavailable(text)
+        }
+        DriverError::Capacity(_) => MachineError::Capacity(text),
+        _ => MachineError::Failed(text),
+    }
+}
+
+impl Machines for DriverMachines {
+    fn start(&self, spec: MachineSpec) -> BoxFuture<'_, Result<Arc<dyn Machine>, MachineError>> {
+        async move {
+            let name = spec.key.path.name().clone();
+            let start = StartSpec {
+                boot: spec.boot,
+                hostname: name.to_string(),
+                sandbox: hutch_drivers::SandboxKey { project: spec.key.project.clone(), name },
+                instance_type: spec.instance_type,
+                volume: spec.volume,
+            };
+            let instance = self.driver.start(start).await.map_err(refused)?;
+            let machine = DriverMachine::new(instance, spec.key);
+            if let Err(error) = machine.connect().await {
+                if let Err(error) = machine.instance.stop().await {
+                    tracing::error!(boot = %spec.boot, %error, "a machine that does not answer was not ended");
+                }
+                return Err(error);
+            }
+            Ok(Arc::new(machine) as Arc<dyn Machine>)
+        }
+        .boxed()
+    }
+
+    fn running(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn Machine>>, MachineError>> {
+        async move {
+            let instances = self.driver.running().await.map_err(refused)?;
+            let machines = instances.into_iter().map(|instance| {
+                let sandbox = instance.identity().sandbox.clone();
+                let key = SandboxKey {
+                    project: sandbox.project,
+                    path: SandboxPath::new(sandbox.name),
+                };
+                Arc::new(DriverMachine::new(instance, key)) as Arc<dyn Machine>
+            });
+            Ok(machines.collect())
+        }
+        .boxed()
+    }
+}
+
+/// One session into a machine. It is dialled again when it breaks; what ran on
+/// it is interrupted then, but the machine lives on.
+struct Line {
+    connection: Arc<Mutex<Connection>>,
+    _keeper: AbortOnDropHandle<()>,
+}
+
+impl Line {
+    fn main(&self) -> Stub {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .main()
+    }
+}
+
+struct Lines {
+    user: Line,
+    control: Line,
+}
+
+struct DriverMachine {
+    instance: Arc<dyn Instance>,
+    key: SandboxKey,
+    lines: Mutex<Option<Lines>>,
+    /// Set once a machine that still runs cannot be reached any more.
+    lost: CancellationToken,
+}
+
+impl DriverMachine {
+    fn new(instance: Arc<dyn Instance>, key: SandboxKey) -> Self {
+        Self {
+            instance,
+            key,
+            lines: Mutex::new(None),
+            lost: CancellationToken::new(),
+        }
+    }
+
+    fn main(&self, port: Port) -> Stub {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        match (lines.as_ref(), port) {
+            (Some(lines), Port::User) => lines.user.main(),
+            (Some(lines), Port::Control) => lines.control.main(),
+            (None, _) => Stub::rejected(capnweb::ErrorValue::new(
+                "Error",
+                "not connected to the sandbox",
+            )),
+        }
+    }
+
+    async fn open(&self, port: Port) -> Result<Line, MachineError> {
+        let (connection, mut driver) = dial(self.instance.as_ref(), port).await?;
+        let connection = Arc::new(Mutex::new(connection));
+        let (slot, instance, lost) = (
+            Arc::clone(&connection),
+            Arc::clone(&self.instance),
+            self.lost.clone(),
+        );
+        let keeper = AbortOnDropHandle::new(tokio::spawn(async move {
+            for _ in 0..REDIALS {
+                let reason = driver.await;
+                tracing::debug!(?port, ?reason, "a session into a sandbox ended");
+                let Ok((next, next_driver)) = dial(instance.as_ref(), port).await else {
+                    break;
+                };
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = next;
+                driver = next_driver;
+            }
+            lost.cancel();
+        }));
+        Ok(Line {
+            connection,
+            _keeper: keeper,
+        })
+    }
+}
+
+type SessionDriver = BoxFuture<'static, CloseReason>;
+
+/// Opens one session.
+async fn dial(
+    instance: &dyn Instance,
+    port: Port,
+) -> Result<(Connection, SessionDriver), MachineError> {
+    let failed = |what: &str, cause: String| MachineError::Failed(format!("{what}: {cause}"));
+    let limits = Limits::default();
+    let dialling = async {
+        let stream = instance.connect(port).await;
+        let stream =
+            stream.map_err(|error| failed("its daemon cannot be reached", error.to_string()))?;
+        let config = Some(capnweb::ws::config(&limits));
+        let joined = client_async_with_config("ws://sandbox/rpc", stream, config).await;
+        let (socket, _) =
+            joined.map_err(|error| failed("its daemon refused the session", error.to_string()))?;
+        Ok(socket)
+    };
+    let socket = tokio::time::timeout(HANDSHAKE, dialling).await;
+    let socket =
+        socket.map_err(|_| failed("its daemon", "no answer to the handshake".into()))??;
+    let (connection, driver) =
+        Session::start(capnweb::ws::tungstenite(socket, &limits), None, limits);
+    Ok((connection, driver.boxed()))
+}
+
+impl Machine for DriverMachine {
+    fn boot(&self) -> BootId {
+        self.instance.identity().boot
+    }
+
+    fn key(&self) -> &SandboxKey {
+        &self.key
+    }
+
+    fn identity(&self) -> serde_json::Value {
+        serde_json::to_value(self.instance.identity()).unwrap_or_default()
+    }
+
+    fn user(&self) -> Stub {
+        self.main(Port::User)
+    }
+
+    fn configure(&self, env: EnvMap) -> BoxFuture<'_, Result<(), MachineError>> {
+        async move {
+            let failed = |text: String| {
+                MachineError::Failed(format!("its daemon did not take the environment: {text}"))
+            };
+            let options = Value::serialize(&serde_json::json!({ "env": env }));
+            let options = options.map_err(|error| failed(error.to_string()))?;
+            let answer = self
+                .main(Port::Control)
+                .call("configure", vec![options])
+                .await;
+            answer.map(drop).map_err(|error| failed(error_text(&error)))
+        }
+        .boxed()
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<(), MachineError>> {
+        async move {
+            let (user, control) =
+                tokio::try_join!(self.open(Port::User), self.open(Port::Control))?;
+            *self.lines.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(Lines { user, control });
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn freeze(&self, deadline: Duration) -> BoxFuture<'_, Result<(), MachineError>> {
+        async move { self.instance.freeze(deadline).await.map_err(refused) }.boxed()
+    }
+
+    fn thaw(&self) -> BoxFuture<'_, Result<(), MachineError>> {
+        async move { self.instance.thaw().await.map_err(refused) }.boxed()
+    }
+
+    fn stop(&self) -> BoxFuture<'_, Result<(), MachineError>> {
+        async move {
+            let stopped = self.instance.stop().await.map_err(refused);
+            if stopped.is_ok() {
+                *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+            stopped
+        }
+        .boxed()
+    }
+
+    fn exited(&self) -> BoxFuture<'static, Exit> {
+        let instance = Arc::clone(&self.instance);
+        async move {
+            Exit {
+                status: instance.exited().await.code,
+            }
+        }
+        .boxed()
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Usage, MachineError>> {
+        let instance = Arc::clone(&self.instance);
+        async move {
+            // Reads a few small files of the kernel.
+            let usage = tokio::task::spawn_blocking(move || instance.usage()).await;
+            let usage = usage
+                .map_err(|error| MachineError::Failed(error.to_string()))?
+                .map_err(refused)?;
+            Ok(Usage {
+                cpu: Duration::from_nanos(usage.cpu_ns),
+                oom_kills: usage.oom_kills,
+            })
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,250 @@
+//! The domain's workspaces on volumes and the local snapshot store.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hutch_drivers::{Volume, VolumeError, VolumeState, VolumeStore};
+use hutch_protocol::{BackupId, Generation};
+use hutch_sandboxes::ports::{Prepared, Source, WorkspaceError, Workspaces};
+use hutch_sandboxes::{BackupHandle, SandboxKey};
+use hutch_snapshots::{LocalStore, SaveMeta, SnapshotError, SnapshotId};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+/// Volumes and snapshots on this host. Every call runs on a blocking thread.
+#[derive(Clone)]
+pub(crate) struct LocalWorkspaces {
+    volumes: Arc<dyn VolumeStore>,
+    snapshots: LocalStore,
+}
+
+impl LocalWorkspaces {
+    pub(crate) fn new(volumes: Arc<dyn VolumeStore>, snapshots: LocalStore) -> Self {
+        Self { volumes, snapshots }
+    }
+
+    /// Drops the volumes that no live sandbox owns. Run before anything boots.
+    pub(crate) async fn sweep(&self, live: Vec<SandboxKey>) -> Result<(), WorkspaceError> {
+        let live: Vec<_> = live.iter().map(of_driver).collect();
+        self.run(move |this| {
+            for key in this.volumes.list().map_err(failed)? {
+                if !live.contains(&key) {
+                    tracing::info!(sandbox = %key, "dropping the volume of a destroyed sandbox");
+                    this.volumes.delete(&key).map_err(failed)?;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, WorkspaceError> {
+        let this = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&this)).await;
+        done.map_err(|error| WorkspaceError(format!("the disk worker failed: {error}")))?
+    }
+
+    fn prepare_now(
+        &self,
+        key: &SandboxKey,
+        backup: Option<BackupHandle>,
+    ) -> Result<Prepared, WorkspaceError> {
+        let owner = of_driver(key);
+        match self.volumes.open(&owner) {
+            Ok(volume) if volume.state.dirty => return Ok(prepared(volume, Source::Live)),
+            Ok(volume) if backup.is_some_and(|backup| is_content_of(&volume.state, backup)) => {
+                let state = VolumeState {
+                    dirty: true,
+                    ..volume.state.clone()
+                };
+                self.volumes.set_state(&state).map_err(failed)?;
+                return Ok(prepared(volume, Source::Live));
+            }
+            // Clean, but not the content on record: a restore that died, or
+            // one from before the handle moved.
+            Ok(_) => self.volumes.delete(&owner).map_err(failed)?,
+            Err(VolumeError::NotFound(_)) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let Some(backup) = backup else {
+            return self.fresh(key, Generation::default(), Source::Fresh);
+        };
+        match self.restore(key, backup) {
+            Ok(prepared) => Ok(prepared),
+            Err(SnapshotError::Expired { .. }) => {
+                self.volumes.delete(&owner).map_err(failed)?;
+                self.fresh(key, backup.generation, Source::Expired(backup.id))
+            }
+            Err(error) => {
+                // The half-filled volume is clean and of no generation, so
+                // nobody would use it; but it takes space.
+                let _ = self.volumes.delete(&owner);
+                Err(WorkspaceError(error.to_string()))
+            }
+        }
+    }
+
+    fn fresh(
+        &self,
+        key: &SandboxKey,
+        generation: Generation,
+        source: Source,
+    ) -> Result<Prepared, WorkspaceError> {
+        let mut state = VolumeState::new(of_driver(key), generation);
+        state.dirty = true;
+        let volume = self.volumes.create(&state).map_err(failed)?;
+        Ok(prepared(volume, source))
+    }
+
+    /// Restores into a new volume, which counts as the sandbox's only once its
+    /// state says so, after everything is on disk.
+    fn restore(&self, key: &SandboxKey, backup: BackupHandle) -> Result<Prepared, SnapshotError> {
+        let io = |error: VolumeError| SnapshotError::Io {
+            action: error.to_string(),
+            source: std::io::Error::other("volume"),
+        };
+        let unfinished = VolumeState::new(of_driver(key), Generation::default());
+        let volume = self.volumes.create(&unfinished).map_err(io)?;
+        let into = workspace_dir(&volume).map_err(|source| SnapshotError::Io {
+            action: "opening the workspace".into(),
+            source,
+        })?;
+        self.snapshots.restore(snapshot_id(backup.id)?, into)?;
+        let state = VolumeState {
+            generation: backup.generation,
+            base: Some(backup.id),
+            dirty: true,
+            ..unfinished
+        };
+        self.volumes.set_state(&state).map_err(io)?;
+        Ok(prepared(volume, Source::Restored(backup.id)))
+    }
+}
+
+fn of_driver(key: &SandboxKey) -> hutch_drivers::SandboxKey {
+    hutch_drivers::SandboxKey {
+        project: key.project.clone(),
+        name: key.path.name().clone(),
+    }
+}
+
+fn is_content_of(state: &VolumeState, backup: BackupHandle) -> bool {
+    state.generation == backup.generation && state.base == Some(backup.id)
+}
+
+fn prepared(volume: Volume, source: Source) -> Prepared {
+    Prepared {
+        volume: volume.path,
+        source,
+    }
+}
+
+fn failed(error: VolumeError) -> WorkspaceError {
+    WorkspaceError(error.to_string())
+}
+
+/// The names of snapshots in events and in the store are the same UUIDs.
+fn snapshot_id(id: BackupId) -> Result<SnapshotId, SnapshotError> {
+    id.to_string().parse().map_err(|_| SnapshotError::Io {
+        action: "reading the snapshot's id".into(),
+        source: std::io::Error::other("not an id"),
+    })
+}
+
+fn workspace_dir(volume: &Volume) -> std::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    Ok(rustix::fs::openat2(
+        &volume.dir,
+        "workspace",
+        flags,
+        Mode::empty(),
+        resolve,
+    )?)
+}
+
+impl Workspaces for LocalWorkspaces {
+    fn prepare(
+        &self,
+        key: SandboxKey,
+        backup: Option<BackupHandle>,
+    ) -> BoxFuture<'_, Result<Prepared, WorkspaceError>> {
+        self.run(move |this| this.prepare_now(&key, backup)).boxed()
+    }
+
+    fn keep(&self, key: SandboxKey) -> BoxFuture<'_, Result<BackupId, WorkspaceError>> {
+        self.run(move |this| {
+            let volume = this.volumes.open(&of_driver(&key)).map_err(failed)?;
+            let tree = workspace_dir(&volume)
+                .map_err(|error| WorkspaceError(format!("opening the workspace: {error}")))?;
+            let labels = BTreeMap::from([("sandbox".to_owned(), key.to_string())]);
+            let meta = SaveMeta {
+                labels,
+                ..SaveMeta::default()
+            };
+            let manifest = this
+                .snapshots
+                .save(tree, meta)
+                .map_err(|error| WorkspaceError(error.to_string()))?;
+            let id = manifest.id.to_string().parse();
+            id.map_err(|_| WorkspaceError("the snapshot store gave an id of another form".into()))
+        })
+        .boxed()
+    }
+
+    fn settle(
+        &self,
+        key: SandboxKey,
+        backup: BackupHandle,
+        before: Option<BackupId>,
+    ) -> BoxFuture<'_, Result<(), WorkspaceError>> {
+        self.run(move |this| {
+            // Stripped while still dirty: a strip that dies leaves a volume
+            // whose workspace is whole and wins.
+            this.volumes.strip(&of_driver(&key)).map_err(failed)?;
+            let mut state = VolumeState::new(of_driver(&key), backup.generation);
+            state.base = Some(backup.id);
+            this.volumes.set_state(&state).map_err(failed)?;
+            match before {
+                Some(before) => this.forget(before),
+                None => Ok(()),
+            }
+        })
+        .boxed()
+    }
+
+    fn discard(&self, key: SandboxKey) -> BoxFuture<'_, Result<(), WorkspaceError>> {
+        self.run(move |this| this.volumes.delete(&of_driver(&key)).map_err(failed))
+            .boxed()
+    }
+
+    fn delete(
+        &self,
+        key: SandboxKey,
+        backup: Option<BackupId>,
+    ) -> BoxFuture<'_, Result<(), WorkspaceError>> {
+        self.run(move |this| {
+            this.volumes.delete(&of_driver(&key)).map_err(failed)?;
+            match backup {
+                Some(backup) => this.forget(backup),
+                None => Ok(()),
+            }
+        })
+        .boxed()
+    }
+}
+
+impl LocalWorkspaces {
+    fn forget(&self, backup: BackupId) -> Result<(), WorkspaceError> {
+        let id = snapshot_id(backup).map_err(|error| WorkspaceError(error.to_string()))?;
+        match self.snapshots.delete(id) {
+            Ok(()) | Err(SnapshotError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(WorkspaceError(error.to_string())),
+        }
+    }
+}

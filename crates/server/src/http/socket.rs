@@ -1,0 +1,132 @@
+//! From an HTTP request to an RPC session.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use capnweb::{ErrorValue, Limits, Session};
+use hutch_protocol::limits::{UNAUTHENTICATED_BYTES_MAX, UNAUTHENTICATED_CALLS_MAX};
+use hutch_protocol::{ApiError, ErrorCode};
+use hyper_util::rt::TokioIo;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::metered::Metered;
+use super::origin::plain;
+use super::{Doors, Shared};
+use crate::rpc::{Entry, error_value};
+
+/// How long a connection may stay without authentication.
+const AUTHENTICATE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Answers 101 and starts a session, or says why not.
+pub(super) fn upgrade(doors: Doors, mut request: Request) -> Response {
+    let Some(key) = websocket_key(request.headers()) else {
+        return plain(
+            426,
+            "/api is a WebSocket endpoint; connect with an RPC client\n",
+        );
+    };
+    let accept = derive_accept_key(key.as_bytes());
+    let shared = &doors.0;
+    let open = Arc::clone(&shared.connections).try_acquire_owned();
+    let waiting = Arc::clone(&shared.unauthenticated).try_acquire_owned();
+    let (Ok(open), Ok(waiting)) = (open, waiting) else {
+        return plain(503, "too many connections are open; try again shortly\n");
+    };
+    let upgraded = hyper::upgrade::on(&mut request);
+    let shared = Arc::clone(shared);
+    doors.0.sessions.spawn(async move {
+        match upgraded.await {
+            Ok(stream) => session(&shared, TokioIo::new(stream), waiting).await,
+            Err(error) => tracing::debug!(%error, "a connection broke in the handshake"),
+        }
+        drop(open);
+    });
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accept) = HeaderValue::from_str(&accept) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    response
+}
+
+/// The client's key, if this is a WebSocket handshake of version 13.
+fn websocket_key(headers: &HeaderMap) -> Option<&str> {
+    let has = |name: header::HeaderName, token: &str| {
+        let values = headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        values
+            .flat_map(|value| value.split(','))
+            .any(|part| part.trim().eq_ignore_ascii_case(token))
+    };
+    let handshake = has(header::CONNECTION, "upgrade")
+        && has(header::UPGRADE, "websocket")
+        && has(header::SEC_WEBSOCKET_VERSION, "13");
+    let key = headers.get(header::SEC_WEBSOCKET_KEY)?.to_str().ok()?;
+    (handshake && !key.is_empty()).then_some(key)
+}
+
+async fn session<S>(shared: &Shared, stream: S, waiting: OwnedSemaphorePermit)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+{
+    let full = Limits::default();
+    // The pipelined calls, `authenticate` itself, and what the frames weigh.
+    let mut narrow = Limits::default();
+    narrow.pending_calls = UNAUTHENTICATED_CALLS_MAX + 1;
+    narrow.pending_bytes = UNAUTHENTICATED_BYTES_MAX;
+    narrow.receive_bytes = UNAUTHENTICATED_BYTES_MAX + 64 * 1024;
+    narrow.exports = 2 * UNAUTHENTICATED_CALLS_MAX;
+    narrow.imports = 2 * UNAUTHENTICATED_CALLS_MAX;
+
+    let open = Arc::new(AtomicBool::new(false));
+    let stream = Metered::new(stream, 2 * UNAUTHENTICATED_BYTES_MAX, Arc::clone(&open));
+    let config = Some(capnweb::ws::config(&full));
+    let socket = WebSocketStream::from_raw_socket(stream, Role::Server, config).await;
+    let entry = Entry::new(Arc::clone(&shared.world), open);
+    let transport = capnweb::ws::tungstenite(socket, &full);
+    let (connection, driver) = Session::start(transport, Some(entry.clone()), narrow);
+    tokio::pin!(driver);
+    let stopping = || {
+        error_value(ApiError::interrupted(
+            "the session",
+            "the server is stopping",
+            false,
+        ))
+    };
+
+    tokio::select! {
+        _ = &mut driver => return,
+        () = entry.authenticated() => connection.set_limits(full),
+        () = tokio::time::sleep(AUTHENTICATE_WITHIN) => connection.abort(late()),
+        () = shared.stop.cancelled() => connection.abort(stopping()),
+    }
+    drop(waiting);
+    tokio::select! {
+        reason = &mut driver => tracing::debug!(?reason, "a session ended"),
+        () = shared.stop.cancelled() => {
+            connection.abort(stopping());
+            // The peer hears why, if it listens at all.
+            let _ = tokio::time::timeout(Duration::from_secs(1), driver).await;
+        }
+    }
+}
+
+fn late() -> ErrorValue {
+    error_value(ApiError::new(
+        ErrorCode::Unauthenticated,
+        "nobody authenticated within 5 s; call authenticate({type: \"bearer\", token}) first",
+    ))
+}

@@ -1,0 +1,37 @@
+//! How a server is set up.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// What `hutch serve` can be told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen; default 127.0.0.1:7070. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where everything is kept. Made, mode 0700, if it does not exist.
+    pub data_dir: PathBuf,
+    /// The in-sandbox daemon; default `sandboxd` beside this program.
+    pub sandboxd: Option<PathBuf>,
+    /// Host names that requests may address besides IP addresses and
+    /// `localhost`.
+    pub allowed_hosts: Vec<String>,
+    /// Connections that may be open.
+    pub connections: usize,
+    /// Connections that may be open before they have authenticated.
+    pub unauthenticated: usize,
+}
+
+impl Options {
+    /// The defaults for a data directory.
+    #[must_use]
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
+            data_dir: data_dir.into(),
+            sandboxd: None,
+            allowed_hosts: Vec::new(),
+            connections: 4096,
+            unauthenticated: 128,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The verbs that the server defines.
+
+use std::sync::Arc;
+
+use capnweb::{CallFuture, Value};
+use hutch_protocol::{ApiError, CreateInput, EnvPatch, SleepAfter};
+use hutch_sandboxes::{Sandbox, StartOptions};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::super::{args, plain, run};
+use super::SandboxObject;
+
+/// A method that is not forwarded.
+#[derive(Clone, Copy)]
+pub(super) enum Verb {
+    Create,
+    Describe,
+    Start,
+    Sleep,
+    Restart,
+    Destroy,
+    SetEnvVars,
+    SetSleepAfter,
+    SetKeepAlive,
+    Snapshot,
+}
+
+impl Verb {
+    pub(super) fn of(steps: &[&str]) -> Option<Self> {
+        Some(match steps {
+            ["create"] => Self::Create,
+            ["describe" | "__describe"] => Self::Describe,
+            ["start"] => Self::Start,
+            ["sleep" | "stop"] => Self::Sleep,
+            ["restart"] => Self::Restart,
+            ["destroy"] => Self::Destroy,
+            ["setEnvVars"] => Self::SetEnvVars,
+            ["setSleepAfter"] => Self::SetSleepAfter,
+            ["setKeepAlive"] => Self::SetKeepAlive,
+            ["processor", "snapshot"] => Self::Snapshot,
+            _ => return None,
+        })
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StartInput {
+    discard_workspace: bool,
+}
+
+impl SandboxObject {
+    pub(super) fn verb(self: Arc<Self>, verb: Verb, args: Vec<Value>) -> CallFuture {
+        run(async move {
+            match verb {
+                Verb::Create => {
+                    let input = CreateInput::from_json(&args::json(args::at(&args, 0))?)?;
+                    self.world
+                        .sandboxes
+                        .create(&self.project, &self.path, input)
+                        .await?;
+                    Ok(self.as_value())
+                }
+                Verb::Describe => plain(&self.any().await?.describe()),
+                Verb::Snapshot => {
+                    let (offset, state) = self.any().await?.projection();
+                    plain(&json!({ "offset": offset, "state": state }))
+                }
+                Verb::Start => {
+                    let input: StartInput = args::options(&args, 0, "start")?;
+                    let options = StartOptions {
+                        discard_workspace: input.discard_workspace,
+                    };
+                    self.usable().await?.start(options).await?;
+                    Ok(Value::Undefined)
+                }
+                Verb::Sleep => done(self.usable().await?.sleep().await),
+                Verb::Restart => {
+                    let sandbox = self.usable().await?;
+                    sandbox.sleep().await?;
+                    done(sandbox.start(StartOptions::default()).await)
+                }
+                Verb::Destroy => done(self.any().await?.destroy().await),
+                Verb::SetEnvVars => self.set_env(&args).await,
+                Verb::SetSleepAfter => {
+                    let time = match args::at(&args, 0) {
+                        Value::Number(seconds) => SleepAfter::from_seconds(*seconds)?,
+                        other => SleepAfter::from_json(&args::json(other)?)?,
+                    };
+                    done(self.usable().await?.configure(None, Some(time), None).await)
+                }
+                Verb::SetKeepAlive => {
+                    let flag = args::at(&args, 0).as_bool();
+                    let flag = flag.ok_or_else(|| args::invalid("keepAlive must be a boolean"))?;
+                    done(self.usable().await?.configure(None, None, Some(flag)).await)
+                }
+            }
+        })
+    }
+
+    /// The sandbox, destroyed or not.
+    pub(super) async fn any(&self) -> Result<Sandbox, ApiError> {
+        self.world.sandboxes.find(&self.project, &self.path).await
+    }
+
+    /// The sandbox, if it can still be used.
+    pub(super) async fn usable(&self) -> Result<Sandbox, ApiError> {
+        self.world
+            .sandboxes
+            .find_usable(&self.project, &self.path)
+            .await
+    }
+
+    async fn set_env(&self, args: &[Value]) -> Result<Value, ApiError> {
+        let sandbox = self.usable().await?;
+        let patch = env_patch(args::at(args, 0))?;
+        done(sandbox.configure(Some(patch), None, None).await)
+    }
+}
+
+/// An environment change as JavaScript writes it: `undefined` unsets as null
+/// does.
+fn env_patch(value: &Value) -> Result<EnvPatch, ApiError> {
+    let Some(members) = value.as_object() else {
+        return hutch_protocol::env::patch_from_json(&args::json(value)?);
+    };
+    let mut json = serde_json::Map::new();
+    for (name, value) in members.iter() {
+        json.insert(name.to_owned(), args::json(value)?);
+    }
+    hutch_protocol::env::patch_from_json(&serde_json::Value::Object(json))
+}
+
+fn done(result: Result<(), ApiError>) -> Result<Value, ApiError> {
+    result.map(|()| Value::Undefined)
+}
