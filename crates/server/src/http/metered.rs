@@ -40,6 +40,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
             match self.allowance.checked_sub(came) {
                 Some(left) => self.allowance = left,
                 None => {
+                    buffer.set_filled(before);
                     return Poll::Ready(Err(io::Error::other("too much before authentication")));
                 }
             }
