@@ -1,0 +1,151 @@
+//! What can be typed: the global options and the list of commands. The options
+//! of each command stand beside its code.
+
+use crate::commands::{bench, doctor, exec, itx, project, sandbox, serve, spawner};
+use clap::{Args, Parser, Subcommand};
+use std::{path::PathBuf, process::ExitCode};
+
+/// Pet sandboxes: named Linux machines that sleep when idle and keep their work.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hutch",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  hutch serve                                   Start the server on 127.0.0.1:7070
+  hutch sandbox create main --type basic        Make a sandbox
+  hutch exec main -- uname -a                   Run a command in it
+  tar c . | hutch exec main -c 'tar x'          Copy a tree into it
+  hutch sandbox sleep main                      Keep its work, free its memory
+  hutch itx run -e 'return itx.sandboxes.list()'
+
+Settings, strongest first: the option, the variable, the file
+~/.config/hutch/config.toml (project, url, token, data_dir), the default."
+)]
+pub struct Cli {
+    /// Options that every command takes.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArgs {
+    /// Project, by slug or id [default: default]
+    #[arg(
+        short,
+        long,
+        global = true,
+        env = "HUTCH_PROJECT",
+        value_name = "PROJECT"
+    )]
+    pub project: Option<String>,
+    /// Server address [default: http://127.0.0.1:7070]
+    #[arg(long, global = true, env = "HUTCH_URL", value_name = "URL")]
+    pub url: Option<String>,
+    /// Access token [default: the file admin.key in the data directory]
+    #[arg(
+        long,
+        global = true,
+        env = "HUTCH_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN"
+    )]
+    pub token: Option<String>,
+    /// Data directory of the server [default: /var/lib/hutch as root, else ~/.local/share/hutch]
+    #[arg(long, global = true, env = "HUTCH_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Print results as JSON on stdout and errors as JSON on stderr
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the server
+    Serve(serve::ServeArgs),
+    /// Run JavaScript against the server
+    Itx(itx::ItxArgs),
+    /// Make and list projects
+    Project(project::ProjectArgs),
+    /// Make, list and steer sandboxes
+    #[command(visible_alias = "sb")]
+    Sandbox(sandbox::SandboxArgs),
+    /// Run a command in a sandbox
+    Exec(exec::ExecArgs),
+    /// Say what isolation this machine offers and whether the server answers
+    Doctor(doctor::DoctorArgs),
+    /// Measure how long the main jobs take
+    Bench(bench::BenchArgs),
+    /// Start sandboxes for a server (started by `hutch serve`)
+    #[command(hide = true)]
+    Spawner(spawner::SpawnerArgs),
+}
+
+/// Prints clap's message. Wrong usage exits 2, help and version exit 0.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let wrong = error.use_stderr();
+    // Nothing is left to tell when the terminal is gone.
+    let _ = error.print();
+    ExitCode::from(if wrong { crate::failure::USAGE } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        fn check(command: &clap::Command, path: &str) {
+            for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+                let path = format!("{path} {}", sub.get_name());
+                let help = sub
+                    .get_after_help()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                assert!(help.contains(&path), "`{path} --help` lacks an example");
+                check(sub, &path);
+            }
+        }
+        check(&Cli::command(), "hutch");
+    }
+
+    #[test]
+    fn global_options_are_taken_after_the_command() {
+        let cli =
+            Cli::try_parse_from(["hutch", "sandbox", "list", "-p", "demo", "--json"]).unwrap();
+        assert_eq!(cli.global.project.as_deref(), Some("demo"));
+        assert!(cli.global.json);
+    }
+
+    #[test]
+    fn exec_takes_options_of_the_command_after_two_dashes() {
+        let cli =
+            Cli::try_parse_from(["hutch", "exec", "main", "--", "ls", "--json", "-p"]).unwrap();
+        assert!(!cli.global.json);
+        let Command::Exec(exec) = cli.command else {
+            panic!("not exec");
+        };
+        assert_eq!(exec.argv, ["ls", "--json", "-p"]);
+    }
+
+    #[test]
+    fn exec_needs_exactly_one_of_string_and_argv() {
+        assert!(Cli::try_parse_from(["hutch", "exec", "main"]).is_err());
+        assert!(Cli::try_parse_from(["hutch", "exec", "main", "-c", "ls", "--", "ls"]).is_err());
+    }
+}

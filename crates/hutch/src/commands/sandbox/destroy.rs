@@ -1,0 +1,95 @@
+//! `hutch sandbox destroy`.
+
+use crate::{connect, failure::Failure, output, settings::Settings};
+use clap::Args;
+use hutch_client::Project;
+use serde_json::json;
+use std::io::{BufRead, IsTerminal, Write};
+
+/// Options of `hutch sandbox destroy`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hutch sandbox destroy main
+  hutch sandbox rm one two
+  hutch sandbox destroy --all --yes")]
+pub struct DestroyArgs {
+    /// Names of the sandboxes
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    names: Vec<String>,
+    /// Destroy every sandbox of the project
+    #[arg(long)]
+    all: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// Destroys the named sandboxes, or all of the project. One that fails does not
+/// keep the others: the first failure is reported after all were tried.
+pub async fn run(args: DestroyArgs, settings: &Settings) -> Result<u8, Failure> {
+    let project = connect::project(settings).await?;
+    let paths = if args.all {
+        live(&project).await?
+    } else {
+        args.names
+            .iter()
+            .map(|name| connect::sandbox_path(name))
+            .collect()
+    };
+    if args.all && !args.yes && !paths.is_empty() {
+        confirm(paths.len(), &settings.project)?;
+    }
+    let mut destroyed = Vec::new();
+    let mut failed = None;
+    for path in paths {
+        match project.sandbox(&path).destroy().await {
+            Ok(()) if settings.json => destroyed.push(path),
+            Ok(()) => output::line(&format!("{path} destroyed"))?,
+            Err(error) => {
+                let _ = failed.get_or_insert(Failure::from(error));
+            }
+        }
+    }
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    if settings.json {
+        output::json(&json!({"destroyed": destroyed}))?;
+    }
+    Ok(0)
+}
+
+async fn live(project: &Project) -> Result<Vec<String>, Failure> {
+    let sandboxes = project.list_sandboxes().await?;
+    Ok(sandboxes
+        .into_iter()
+        .filter(|sandbox| !sandbox.is_destroyed())
+        .map(|sandbox| sandbox.path)
+        .collect())
+}
+
+/// Asks on a terminal; refuses where there is nobody to ask.
+fn confirm(count: usize, project: &str) -> Result<(), Failure> {
+    let refused = || {
+        Failure::usage(format!(
+            "not destroying the {count} sandboxes of project {project}: pass --yes to confirm"
+        ))
+    };
+    if !std::io::stdin().is_terminal() {
+        return Err(refused());
+    }
+    let mut err = std::io::stderr();
+    // If the question cannot be shown, no answer will be `y`.
+    let _ = write!(
+        err,
+        "Destroy all {count} sandboxes of project {project} and their work? [y/N] "
+    );
+    let _ = err.flush();
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    match read {
+        Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
+        _ => Err(refused()),
+    }
+}

@@ -1,0 +1,54 @@
+//! `hutch sandbox start` and `hutch sandbox sleep`.
+
+use crate::{connect, failure::Failure, output, settings::Settings};
+use clap::Args;
+use serde_json::json;
+
+/// Options of `hutch sandbox start`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hutch sandbox start main
+  hutch sandbox start main --discard-workspace   Give up a workspace that cannot be restored")]
+pub struct StartArgs {
+    /// Name of the sandbox
+    name: String,
+    /// Start with an empty workspace when the kept one cannot be restored
+    #[arg(long)]
+    discard_workspace: bool,
+}
+
+/// Options of `hutch sandbox sleep`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hutch sandbox sleep main")]
+pub struct SleepArgs {
+    /// Name of the sandbox
+    name: String,
+}
+
+/// Boots the sandbox and waits until its workspace is ready.
+pub async fn start(args: StartArgs, settings: &Settings) -> Result<u8, Failure> {
+    let project = connect::project(settings).await?;
+    let sandbox = project.sandbox(&connect::sandbox_path(&args.name));
+    sandbox.start(args.discard_workspace).await?;
+    done(settings, sandbox.path(), "running")
+}
+
+/// Keeps the sandbox's work and tears its machine down.
+pub async fn sleep(args: SleepArgs, settings: &Settings) -> Result<u8, Failure> {
+    let project = connect::project(settings).await?;
+    let sandbox = project.sandbox(&connect::sandbox_path(&args.name));
+    sandbox.sleep().await?;
+    done(settings, sandbox.path(), "stopped")
+}
+
+fn done(settings: &Settings, path: &str, status: &str) -> Result<u8, Failure> {
+    if settings.json {
+        output::json(&json!({"path": path, "status": status}))?;
+    } else {
+        output::line(&format!("{path} {status}"))?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,99 @@
+//! The configuration file: `$HUTCH_CONFIG`, else `hutch/config.toml` below
+//! `$XDG_CONFIG_HOME` or `~/.config`. All keys are optional; unknown ones are
+//! refused, so that a typing error does not go unseen.
+
+use crate::failure::Failure;
+use serde::Deserialize;
+use std::{
+    ffi::OsString,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+/// What the file can set.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Project, by slug or id.
+    pub project: Option<String>,
+    /// Server address.
+    pub url: Option<String>,
+    /// Access token.
+    pub token: Option<String>,
+    /// Data directory of the server.
+    pub data_dir: Option<PathBuf>,
+}
+
+/// Where the file is looked for.
+pub fn path(
+    config: Option<OsString>,
+    xdg_config_home: Option<OsString>,
+    home: Option<&Path>,
+) -> Option<PathBuf> {
+    if let Some(path) = config.filter(|path| !path.is_empty()) {
+        return Some(PathBuf::from(path));
+    }
+    xdg_config_home
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+        .or_else(|| home.map(|home| home.join(".config")))
+        .map(|dir| dir.join("hutch/config.toml"))
+}
+
+/// Reads the file; one that does not exist is empty.
+pub fn read(path: &Path) -> Result<File, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&text, path),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(File::default()),
+        Err(error) => Err(Failure::usage(format!(
+            "cannot read {}: {error}",
+            path.display()
+        ))),
+    }
+}
+
+/// Parses the text of the file at `path`.
+pub fn parse(text: &str, path: &Path) -> Result<File, Failure> {
+    toml::from_str(text).map_err(|error| {
+        Failure::usage(format!(
+            "{}: {}; known keys are project, url, token and data_dir",
+            path.display(),
+            error.message()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_place_is_chosen_in_order() {
+        let home = Path::new("/h");
+        assert_eq!(
+            path(Some("/c".into()), Some("/x".into()), Some(home)).unwrap(),
+            Path::new("/c")
+        );
+        assert_eq!(
+            path(None, Some("/x".into()), Some(home)).unwrap(),
+            Path::new("/x/hutch/config.toml")
+        );
+        assert_eq!(
+            path(None, None, Some(home)).unwrap(),
+            Path::new("/h/.config/hutch/config.toml")
+        );
+        assert_eq!(path(None, None, None), None);
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_by_name() {
+        let failure = parse("projct = \"a\"", Path::new("f")).unwrap_err();
+        assert!(failure.message.contains("projct"), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_missing_file_is_empty() {
+        assert!(read(Path::new("/nonexistent/f")).unwrap().url.is_none());
+    }
+}
