@@ -94,15 +94,22 @@ pub struct Exit {
     pub timed_out: bool,
 }
 
-/// Waits for a program's end.
-#[derive(Debug)]
+/// Waits for a program's end, or brings it about.
+#[derive(Debug, Clone)]
 pub struct ExitHandle {
     link: Arc<Link>,
     exit: Stub,
 }
 
 impl ExitHandle {
-    /// The end of the program, once it and its streams are done.
+    /// Sends a signal, such as `SIGINT`, to the program and all it started.
+    /// `SIGTERM` and `SIGKILL` also see to it that nothing is left.
+    pub async fn kill(&self, signal: &str) -> Result<(), ClientError> {
+        let pending = self.exit.call("kill", vec![Value::from(signal)]);
+        self.link.answer(pending).await.map(drop)
+    }
+
+    /// The end of the program.
     pub async fn wait(&self) -> Result<Exit, ClientError> {
         let answer = self.link.answer(self.exit.call((), vec![])).await?;
         decode::typed("spawn", &answer)

@@ -8,12 +8,12 @@ use crate::{
     commands::sandbox::env, connect, failure::Failure, output::duration, settings::Settings,
 };
 use clap::Args;
-use hutch_client::{Program, Sandbox, SpawnOptions, Spawned};
-use signals::Signals;
-use std::{collections::BTreeMap, io::IsTerminal, time::Duration};
+use hutch_client::{ExitHandle, Program, SpawnOptions, Spawned};
+use signals::{Received, Signals};
+use std::{collections::BTreeMap, io::IsTerminal, pin::Pin, time::Duration};
 
-/// Longest wait for the server to confirm the end of a command that was broken off.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long a command may take to end by the signal that was passed on.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options of `hutch exec`.
 #[derive(Debug, Args)]
@@ -67,20 +67,37 @@ pub async fn run(args: ExecArgs, settings: &Settings) -> Result<u8, Failure> {
     let sandbox = connect::project(settings)
         .await?
         .sandbox(&connect::sandbox_path(&args.name));
-    let options = options(args);
     let spawned = tokio::select! {
-        spawned = sandbox.spawn(options) => spawned?,
+        spawned = sandbox.spawn(options(args)) => spawned?,
+        // Dropping the call ends what it may have started.
         signal = signals.next() => return Ok(signal.exit_code()),
     };
-    let mut running = Box::pin(relay(spawned));
+    let exit = spawned.exit.clone();
+    let mut relay = relay(spawned);
     tokio::select! {
-        code = &mut running => code,
+        code = &mut relay => code,
         signal = signals.next() => {
-            // Dropping the relay drops the streams, which ends the command.
-            drop(running);
-            settle(&sandbox).await;
+            tokio::select! {
+                () = end(&exit, signal, &mut relay) => {}
+                // Asked twice, we leave; the command ends with the connection.
+                _ = signals.next() => {}
+            }
             Ok(signal.exit_code())
         }
+    }
+}
+
+/// Passes the signal on, then ends the command and all it started. What it still
+/// writes meanwhile arrives.
+async fn end(exit: &ExitHandle, signal: Received, relay: &mut Relay) {
+    // The command may be gone already, which is what we want.
+    let _ = exit.kill(signal.name()).await;
+    if tokio::time::timeout(PATIENCE, &mut *relay).await.is_ok() {
+        return;
+    }
+    tokio::select! {
+        _ = exit.kill("SIGTERM") => {}
+        _ = relay => {}
     }
 }
 
@@ -99,26 +116,24 @@ fn options(args: ExecArgs) -> SpawnOptions {
     }
 }
 
+type Relay = Pin<Box<dyn Future<Output = Result<u8, Failure>> + Send>>;
+
 /// Copies both streams until they and the command have ended.
-async fn relay(spawned: Spawned) -> Result<u8, Failure> {
+fn relay(spawned: Spawned) -> Relay {
     let Spawned {
         stdout,
         stderr,
         exit,
         ..
     } = spawned;
-    tokio::try_join!(
-        output::copy(stdout, std::io::stdout(), "stdout"),
-        output::copy(stderr, std::io::stderr(), "stderr"),
-    )?;
-    Ok(exit_code(exit.wait().await?.exit_code))
-}
-
-/// Waits until the server has seen that the command was broken off: it reads in
-/// order, so an answer to a later call says so.
-async fn settle(sandbox: &Sandbox) {
-    // The command ends with the connection too, if this takes too long or fails.
-    let _ = tokio::time::timeout(GRACE, sandbox.describe()).await;
+    Box::pin(async move {
+        let (_, _, exit) = tokio::try_join!(
+            output::copy(stdout, std::io::stdout(), "stdout"),
+            output::copy(stderr, std::io::stderr(), "stderr"),
+            async { exit.wait().await.map_err(Failure::from) },
+        )?;
+        Ok(exit_code(exit.exit_code))
+    })
 }
 
 /// Codes travel as numbers; what does not fit a byte is still a failure.

@@ -1,8 +1,10 @@
 //! `hutch serve`.
 
-use crate::{failure::Failure, settings::Settings};
+use crate::{failure::Failure, output, settings::Settings};
 use clap::Args;
-use std::net::SocketAddr;
+use hutch_server::{Options, Server};
+use std::{net::SocketAddr, path::PathBuf};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Options of `hutch serve`.
 #[derive(Debug, Args)]
@@ -10,6 +12,8 @@ use std::net::SocketAddr;
 The server writes `ready: http://ADDRESS` to stderr when it answers. Its first start makes the
 access token (admin.key in the data directory) and the project `default`. SIGTERM or Ctrl-C stops
 it; sandboxes keep running and the next start takes them over.
+
+Logs go to stderr; HUTCH_LOG sets how much (error, warn, info, debug, trace).
 
 Examples:
   hutch serve
@@ -23,10 +27,58 @@ pub struct ServeArgs {
         default_value = "127.0.0.1:7070"
     )]
     listen: SocketAddr,
+    /// The in-sandbox daemon [default: sandboxd beside this program]
+    #[arg(long, value_name = "FILE", env = "HUTCH_SANDBOXD")]
+    sandboxd: Option<PathBuf>,
+    /// Another host name that requests may address; may be repeated
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
 }
 
 /// Runs the server until a signal stops it.
 pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
-    let _ = (args.listen, settings);
-    Err(Failure::new("INTERNAL_ERROR", "not linked in yet"))
+    log(settings.json)?;
+    let uncaught = |error: std::io::Error| {
+        Failure::new("INTERNAL_ERROR", format!("cannot catch signals: {error}"))
+    };
+    let mut terminate = signal(SignalKind::terminate()).map_err(uncaught)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(uncaught)?;
+    let options = Options {
+        listen: args.listen,
+        sandboxd: args.sandboxd,
+        allowed_hosts: args.allow_host,
+        ..Options::new(&settings.data_dir)
+    };
+    let server = Server::start(options)
+        .await
+        .map_err(|error| Failure::new("SERVE_FAILED", error.to_string()))?;
+    if let Some(obstacle) = server.obstacle() {
+        output::note(&format!("sandboxes cannot start here: {obstacle}"));
+    }
+    output::note(&format!("ready: http://{}", server.address()));
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    server.stop().await;
+    output::note("stopped; sandboxes run on and the next `hutch serve` takes them over");
+    Ok(0)
+}
+
+/// Sends the server's logs to stderr.
+fn log(json: bool) -> Result<(), Failure> {
+    use tracing_subscriber::EnvFilter;
+    let level = std::env::var("HUTCH_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let filter = EnvFilter::try_new(&level)
+        .map_err(|error| Failure::usage(format!("HUTCH_LOG: {error}; try warn or info")))?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
+    let set = if json {
+        builder.json().try_init()
+    } else {
+        builder.try_init()
+    };
+    set.map_err(|error| Failure::new("INTERNAL_ERROR", format!("cannot log: {error}")))
 }

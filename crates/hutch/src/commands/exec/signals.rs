@@ -40,6 +40,15 @@ impl Signals {
 }
 
 impl Received {
+    /// Its name, as the sandbox understands it.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            kind if kind == SignalKind::interrupt() => "SIGINT",
+            kind if kind == SignalKind::hangup() => "SIGHUP",
+            _ => "SIGTERM",
+        }
+    }
+
     /// What a shell answers for a program that the signal ended: 130 for Ctrl-C.
     pub fn exit_code(self) -> u8 {
         u8::try_from(128 + self.0.as_raw_value()).unwrap_or(u8::MAX)
