@@ -54,6 +54,13 @@ impl ErrorValue {
         self.props.get("code").and_then(Value::as_str)
     }
 
+    pub(crate) fn weight(&self) -> usize {
+        self.name.len()
+            + self.message.len()
+            + self.stack.as_ref().map_or(0, String::len)
+            + self.props.weight()
+    }
+
     /// The `details` property.
     pub fn details(&self) -> Option<&Value> {
         self.props.get("details")

@@ -9,17 +9,23 @@
 //! version 0.8 reads, and reads those up to version 0.12. The peer is taken to
 //! be hostile: see [`Limits`].
 #![forbid(unsafe_code)]
-#![allow(dead_code)]
 
 mod bigint;
+pub mod codec;
 pub mod codes;
+mod deferred;
+mod dispatch;
 mod error;
 mod fetch;
 mod json;
 mod limits;
+mod lock;
+mod meter;
 mod object;
+mod outcome;
 mod path;
 mod pending;
+mod promises;
 mod session;
 mod stream;
 mod stub;
@@ -36,7 +42,7 @@ pub use limits::Limits;
 pub use object::Object;
 pub use path::{IntoPath, Key, Path, display_path};
 pub use pending::Pending;
-pub use session::{CloseReason, Connection, Session, Stats};
+pub use session::{CloseReason, Connection, Session, Stats, WeakConnection};
 pub use stream::{Canceled, ReadableStream, StreamWriter, WritableStream};
 pub use stub::Stub;
 pub use target::{CallFuture, Scoped, Target, not_a_function};

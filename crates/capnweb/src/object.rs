@@ -71,6 +71,22 @@ impl Object {
         self.0.is_empty()
     }
 
+    pub(crate) fn share(&mut self) -> Self {
+        Self(
+            self.0
+                .iter_mut()
+                .map(|(key, value)| (key.clone(), value.share()))
+                .collect(),
+        )
+    }
+
+    pub(crate) fn weight(&self) -> usize {
+        self.0
+            .iter()
+            .map(|(key, value)| size_of::<String>() + key.len() + value.weight())
+            .sum()
+    }
+
     pub(crate) fn clone_without_streams(&self) -> Self {
         Self(
             self.0

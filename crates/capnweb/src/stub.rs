@@ -3,9 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::deferred::Deferred;
+use crate::dispatch::{self, Op};
 use crate::error::ErrorValue;
 use crate::path::IntoPath;
 use crate::pending::Pending;
+use crate::session::ImportLink;
 use crate::target::{Function, Target};
 use crate::value::Value;
 
@@ -14,15 +17,21 @@ use crate::value::Value;
 #[derive(Clone)]
 pub struct Stub(Arc<Inner>);
 
-enum Inner {
+pub(crate) enum Inner {
+    /// An object of this side.
     Target(Arc<dyn Target>),
-    Rejected(ErrorValue),
+    /// An object of a peer.
+    Import(ImportLink),
+    /// Whatever a call comes to.
+    Deferred(Arc<Deferred>),
+    /// Nothing: every call fails.
+    Rejected(Arc<ErrorValue>),
 }
 
 impl Stub {
     /// A reference to an object of this side.
     pub fn local(target: Arc<dyn Target>) -> Self {
-        Self(Arc::new(Inner::Target(target)))
+        Self::new(Inner::Target(target))
     }
 
     /// A reference to a function of this side.
@@ -36,7 +45,28 @@ impl Stub {
 
     /// A reference on which every call fails with the error.
     pub fn rejected(error: ErrorValue) -> Self {
-        Self(Arc::new(Inner::Rejected(error)))
+        Self::new(Inner::Rejected(Arc::new(error)))
+    }
+
+    pub(crate) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    pub(crate) fn from_arc(inner: Arc<Inner>) -> Self {
+        Self(inner)
+    }
+
+    pub(crate) fn deferred(deferred: Arc<Deferred>) -> Self {
+        Self::new(Inner::Deferred(deferred))
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// The same for clones, different for all other references that live.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     /// Whether the object is of this side.
@@ -44,15 +74,15 @@ impl Stub {
         matches!(*self.0, Inner::Target(_))
     }
 
-    /// Calls a method. The call is on its way when this returns.
+    /// Calls a method. The call is on its way when this returns, behind all
+    /// earlier ones.
     pub fn call(&self, path: impl IntoPath, args: Vec<Value>) -> Pending {
-        let _ = (path.into_path(), args);
-        Pending::failed(ErrorValue::new("Error", "not connected"))
+        Pending::new(dispatch::on_stub(self, Op::call(path.into_path(), args)))
     }
 
     /// Reads a property.
     pub fn get(&self, path: impl IntoPath) -> Pending {
-        self.call(path, Vec::new())
+        Pending::new(dispatch::on_stub(self, Op::get(path.into_path())))
     }
 }
 
@@ -60,6 +90,8 @@ impl fmt::Debug for Stub {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Inner::Target(_) => out.write_str("Stub(local)"),
+            Inner::Import(link) => write!(out, "Stub(import {})", link.id()),
+            Inner::Deferred(deferred) => write!(out, "Stub({deferred:?})"),
             Inner::Rejected(error) => write!(out, "Stub(rejected: {error})"),
         }
     }

@@ -187,6 +187,62 @@ impl Value {
         }
     }
 
+    /// A copy that takes the streams along.
+    pub(crate) fn share(&mut self) -> Value {
+        match self {
+            Self::Readable(_) | Self::Writable(_) | Self::Blob(_) => self.take(),
+            Self::Array(items) => Self::Array(items.iter_mut().map(Self::share).collect()),
+            Self::Object(object) => Self::Object(object.share()),
+            Self::Request(request) => {
+                let body = request.body.share();
+                let mut copy = self.clone_without_streams();
+                if let Self::Request(request) = &mut copy {
+                    request.body = body;
+                }
+                copy
+            }
+            Self::Response(response) => {
+                let body = response.body.share();
+                let mut copy = self.clone_without_streams();
+                if let Self::Response(response) = &mut copy {
+                    response.body = body;
+                }
+                copy
+            }
+            other => other.clone_without_streams(),
+        }
+    }
+
+    /// About how many bytes the value takes.
+    pub(crate) fn weight(&self) -> usize {
+        let pairs = |pairs: &[(String, String)]| {
+            pairs
+                .iter()
+                .map(|(name, value)| name.len() + value.len() + 48)
+                .sum()
+        };
+        size_of::<Self>()
+            + match self {
+                Self::String(text) | Self::Url(text) => text.len(),
+                Self::BigInt(number) => number.as_str().len(),
+                Self::Bytes(bytes) => bytes.len(),
+                Self::Array(items) => items.iter().map(Self::weight).sum(),
+                Self::Object(object) => object.weight(),
+                Self::Error(error) => error.weight(),
+                Self::Headers(headers) => pairs(headers),
+                Self::Request(request) => {
+                    request.url.len()
+                        + pairs(&request.headers)
+                        + request.body.weight()
+                        + request.init.weight()
+                }
+                Self::Response(response) => {
+                    pairs(&response.headers) + response.body.weight() + response.init.weight()
+                }
+                _ => 0,
+            }
+    }
+
     /// Steps into a part. `None` stands for `undefined`.
     pub(crate) fn step(&mut self, key: &Key) -> Option<&mut Value> {
         match (self, key) {

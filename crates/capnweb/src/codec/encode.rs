@@ -1,0 +1,437 @@
+//! Writes values as expressions, straight into the text of the message.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
+use crate::codes;
+use crate::error::ErrorValue;
+use crate::fetch::{Request, Response};
+use crate::limits::Limits;
+use crate::object::Object;
+use crate::outcome::Outcome;
+use crate::path::{Key, is_reserved};
+use crate::session::{Exporter, Shared};
+use crate::stub::{Inner, Stub};
+use crate::value::{Value, whole};
+
+/// Writes one message.
+///
+/// References and streams in it get their place in the session's tables as
+/// they are met. The caller then either sends the text and calls
+/// [`commit`](Self::commit), or drops the encoder, which takes them back.
+pub(crate) struct Encoder<'a> {
+    out: String,
+    exporter: Option<Exporter<'a>>,
+    depth: usize,
+    most: usize,
+}
+
+type Encoded = Result<(), ErrorValue>;
+
+impl<'a> Encoder<'a> {
+    pub(crate) fn new(session: Option<&'a Arc<Shared>>, limits: &Limits) -> Self {
+        Self {
+            out: String::new(),
+            exporter: session.map(Exporter::new),
+            depth: limits.depth,
+            most: limits.send_bytes,
+        }
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.out
+    }
+
+    /// Takes the text; the places in the tables are kept until `commit`.
+    pub(crate) fn take_text(&mut self) -> String {
+        std::mem::take(&mut self.out)
+    }
+
+    /// The message was sent: what it refers to stays.
+    pub(crate) fn commit(mut self) {
+        if let Some(exporter) = self.exporter.take() {
+            exporter.commit();
+        }
+    }
+
+    pub(crate) fn raw(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    pub(crate) fn integer(&mut self, number: i64) {
+        self.out.push_str(&number.to_string());
+    }
+
+    fn room(&self, more: usize) -> Encoded {
+        if self.out.len().saturating_add(more) > self.most {
+            return Err(ErrorValue::coded(
+                codes::MESSAGE_TOO_LARGE,
+                format!(
+                    "The message is larger than the {} bytes that may be sent; use a stream instead.",
+                    self.most
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn value(&mut self, value: &mut Value, depth: usize) -> Encoded {
+        if depth >= self.depth {
+            return Err(ErrorValue::coded(
+                codes::VALUE_TOO_COMPLEX,
+                format!("The value is nested deeper than {} levels.", self.depth),
+            ));
+        }
+        match value {
+            Value::Array(items) => self.array(items, depth),
+            Value::Object(object) => self.object(object, depth),
+            Value::Error(error) => self.error(error, depth),
+            Value::Request(request) => self.request(request, depth),
+            Value::Response(response) => self.response(response, depth),
+            Value::Stub(stub) => self.stub(stub, depth),
+            Value::Promise(stub) => self.promise(stub, depth),
+            Value::Readable(_) | Value::Writable(_) | Value::Blob(_) => self.stream(value.take()),
+            Value::Bytes(bytes) => self.bytes(bytes),
+            Value::String(text) | Value::Url(text) => self.string(text),
+            _ => self.atom(value),
+        }
+    }
+
+    fn atom(&mut self, value: &Value) -> Encoded {
+        self.room(32)?;
+        match value {
+            Value::Null => self.raw("null"),
+            Value::Bool(true) => self.raw("true"),
+            Value::Bool(false) => self.raw("false"),
+            Value::Number(number) => self.number(*number),
+            Value::BigInt(number) => {
+                self.room(number.as_str().len())?;
+                self.raw("[\"bigint\",\"");
+                self.raw(number.as_str());
+                self.raw("\"]");
+            }
+            Value::Date(time) => {
+                self.raw("[\"date\",");
+                if time.is_finite() {
+                    self.number(*time);
+                } else {
+                    self.raw("null");
+                }
+                self.raw("]");
+            }
+            Value::Headers(headers) => {
+                self.raw("[\"headers\",");
+                self.pairs(headers)?;
+                self.raw("]");
+            }
+            _ => self.raw("[\"undefined\"]"),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, number: f64) {
+        if let Some(number) = whole(number) {
+            self.integer(number);
+        } else if number.is_finite() {
+            // serde_json writes the shortest form that reads back the same.
+            self.raw(
+                &serde_json::Number::from_f64(number)
+                    .map_or_else(String::new, |number| number.to_string()),
+            );
+        } else if number.is_nan() {
+            self.raw("[\"nan\"]");
+        } else if number > 0.0 {
+            self.raw("[\"inf\"]");
+        } else {
+            self.raw("[\"-inf\"]");
+        }
+    }
+
+    pub(crate) fn string(&mut self, text: &str) -> Encoded {
+        self.room(text.len() + 2)?;
+        self.out.reserve(text.len() + 2);
+        self.out.push('"');
+        let mut from = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            if !matches!(byte, b'"' | b'\\' | 0..0x20) {
+                continue;
+            }
+            self.out.push_str(text.get(from..at).unwrap_or_default());
+            from = at + 1;
+            match byte {
+                b'"' => self.out.push_str("\\\""),
+                b'\\' => self.out.push_str("\\\\"),
+                b'\n' => self.out.push_str("\\n"),
+                b'\r' => self.out.push_str("\\r"),
+                b'\t' => self.out.push_str("\\t"),
+                _ => {
+                    self.room(text.len() - at)?;
+                    self.out.push_str(&format!("\\u{byte:04x}"));
+                }
+            }
+        }
+        self.out.push_str(text.get(from..).unwrap_or_default());
+        self.out.push('"');
+        self.room(0)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Encoded {
+        let length = bytes.len() / 3 * 4 + 16;
+        self.room(length)?;
+        self.out.reserve(length);
+        self.raw("[\"bytes\",\"");
+        STANDARD_NO_PAD.encode_string(bytes, &mut self.out);
+        self.raw("\"]");
+        Ok(())
+    }
+
+    fn array(&mut self, items: &mut [Value], depth: usize) -> Encoded {
+        self.raw("[");
+        self.list(items, depth + 1)?;
+        self.raw("]");
+        Ok(())
+    }
+
+    /// A list of expressions that is not escaped, such as arguments.
+    pub(crate) fn list(&mut self, items: &mut [Value], depth: usize) -> Encoded {
+        self.raw("[");
+        for (index, item) in items.iter_mut().enumerate() {
+            if index > 0 {
+                self.raw(",");
+            }
+            self.value(item, depth)?;
+        }
+        self.raw("]");
+        self.room(0)
+    }
+
+    pub(crate) fn path(&mut self, path: &[Key]) -> Encoded {
+        self.raw("[");
+        for (index, key) in path.iter().enumerate() {
+            if index > 0 {
+                self.raw(",");
+            }
+            match key {
+                Key::Name(name) => self.string(name)?,
+                Key::Index(number) => self.raw(&number.to_string()),
+            }
+        }
+        self.raw("]");
+        Ok(())
+    }
+
+    fn object(&mut self, object: &mut Object, depth: usize) -> Encoded {
+        self.fields(object, depth, false, |_| false)
+    }
+
+    fn fields(
+        &mut self,
+        object: &mut Object,
+        depth: usize,
+        lenient: bool,
+        skip: impl Fn(&str) -> bool,
+    ) -> Encoded {
+        self.raw("{");
+        let mut first = true;
+        for (key, value) in object.iter_mut() {
+            if is_reserved(key) || skip(key) {
+                continue;
+            }
+            let start = self.out.len();
+            if !first {
+                self.raw(",");
+            }
+            let written = self.string(key).and_then(|()| {
+                self.raw(":");
+                self.value(value, depth + 1)
+            });
+            match written {
+                Ok(()) => first = false,
+                // An error loses a property rather than getting lost itself.
+                Err(_) if lenient && self.exporter.is_none() => self.out.truncate(start),
+                Err(error) => return Err(error),
+            }
+        }
+        self.raw("}");
+        self.room(0)
+    }
+
+    fn error(&mut self, error: &mut ErrorValue, depth: usize) -> Encoded {
+        self.raw("[\"error\",");
+        self.string(&error.name)?;
+        self.raw(",");
+        self.string(&error.message)?;
+        let own = |key: &str| matches!(key, "name" | "message" | "stack");
+        let props = error
+            .props
+            .iter()
+            .any(|(key, _)| !own(key) && !is_reserved(key));
+        match &error.stack {
+            Some(stack) => {
+                self.raw(",");
+                self.string(stack)?;
+            }
+            None if props => self.raw(",null"),
+            None => {}
+        }
+        if props {
+            self.raw(",");
+            self.fields(&mut error.props, depth, true, own)?;
+        }
+        self.raw("]");
+        Ok(())
+    }
+
+    fn pairs(&mut self, pairs: &[(String, String)]) -> Encoded {
+        self.raw("[");
+        for (index, (name, value)) in pairs.iter().enumerate() {
+            self.raw(if index > 0 { ",[" } else { "[" });
+            self.string(name)?;
+            self.raw(",");
+            self.string(value)?;
+            self.raw("]");
+        }
+        self.raw("]");
+        self.room(0)
+    }
+
+    fn request(&mut self, request: &mut Request, depth: usize) -> Encoded {
+        self.raw("[\"request\",");
+        self.string(&request.url)?;
+        self.raw(",{\"method\":");
+        self.string(&request.method)?;
+        if !request.headers.is_empty() {
+            self.raw(",\"headers\":");
+            self.pairs(&request.headers)?;
+        }
+        if !request.body.is_nullish() {
+            self.raw(",\"body\":");
+            self.value(&mut request.body, depth + 1)?;
+            self.raw(",\"duplex\":\"half\"");
+        }
+        self.init(
+            &request.init,
+            &["method", "headers", "body", "duplex", "signal"],
+        )?;
+        self.raw("}]");
+        Ok(())
+    }
+
+    fn response(&mut self, response: &mut Response, depth: usize) -> Encoded {
+        self.raw("[\"response\",");
+        if response.body.is_undefined() {
+            self.raw("null");
+        } else {
+            self.value(&mut response.body, depth + 1)?;
+        }
+        self.raw(",{\"status\":");
+        self.integer(response.status.into());
+        if !response.status_text.is_empty() {
+            self.raw(",\"statusText\":");
+            self.string(&response.status_text)?;
+        }
+        if !response.headers.is_empty() {
+            self.raw(",\"headers\":");
+            self.pairs(&response.headers)?;
+        }
+        self.init(
+            &response.init,
+            &["status", "statusText", "headers", "webSocket"],
+        )?;
+        self.raw("}]");
+        Ok(())
+    }
+
+    /// Further fields, which are plain JSON.
+    fn init(&mut self, init: &Object, own: &[&str]) -> Encoded {
+        for (key, value) in init.iter() {
+            let Ok(json) = value.to_json() else { continue };
+            if own.contains(&key) || is_reserved(key) {
+                continue;
+            }
+            self.raw(",");
+            self.string(key)?;
+            let json = json.to_string();
+            self.room(json.len())?;
+            self.raw(":");
+            self.raw(&json);
+        }
+        Ok(())
+    }
+
+    fn exporter(&mut self, what: &str) -> Result<&mut Exporter<'a>, ErrorValue> {
+        self.exporter.as_mut().ok_or_else(|| {
+            ErrorValue::type_error(format!("Cannot serialize {what} without an RPC session."))
+        })
+    }
+
+    fn tagged(&mut self, tag: &str, id: i64) -> Encoded {
+        self.raw("[\"");
+        self.raw(tag);
+        self.raw("\",");
+        self.integer(id);
+        self.raw("]");
+        self.room(0)
+    }
+
+    fn stub(&mut self, stub: &Stub, depth: usize) -> Encoded {
+        let exporter = self.exporter("a reference")?;
+        if let Some(id) = exporter.import_of(stub) {
+            return self.tagged("import", id);
+        }
+        if let Inner::Deferred(deferred) = stub.inner()
+            && let Some(Outcome::Value(view)) = deferred.origin().outcome()
+            && let Some(Some(inner)) = view.try_with(|value| value.as_stub().cloned())
+        {
+            return self.value(&mut Value::Stub(inner), depth + 1);
+        }
+        let id = self.exporter("a reference")?.export(stub)?;
+        self.tagged("export", id)
+    }
+
+    fn promise(&mut self, stub: &Stub, depth: usize) -> Encoded {
+        match stub.inner() {
+            Inner::Target(_) | Inner::Import(_) => return self.stub(stub, depth),
+            Inner::Deferred(deferred) => {
+                if let Some(Outcome::Value(view)) = deferred.origin().outcome()
+                    && let Some(encoded) = view.try_with(|value| self.value(value, depth + 1))
+                {
+                    return encoded;
+                }
+            }
+            Inner::Rejected(_) => {}
+        }
+        let exporter = self.exporter("a promise")?;
+        if let Some(id) = exporter.import_of(stub) {
+            return self.tagged("pipeline", id);
+        }
+        let id = exporter.export_promise(stub)?;
+        self.tagged("promise", id)
+    }
+
+    fn stream(&mut self, value: Value) -> Encoded {
+        self.room(32)?;
+        match value {
+            Value::Readable(stream) => {
+                let id = self.exporter("a stream")?.pipe(stream)?;
+                self.tagged("readable", id)
+            }
+            Value::Writable(stream) => {
+                let id = self.exporter("a stream")?.writable(stream)?;
+                self.tagged("writable", id)
+            }
+            Value::Blob(blob) => {
+                let id = self.exporter("a blob")?.pipe(blob.content)?;
+                self.raw("[\"blob\",");
+                self.string(&blob.media_type)?;
+                self.raw(",");
+                self.tagged("readable", id)?;
+                self.raw("]");
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What received expressions refer to.
+
+use std::sync::Arc;
+
+use super::admission::Admission;
+use super::link::ImportLink;
+use super::shared::Shared;
+use super::tables::{Export, ExportKind, Import, ImportKind};
+use crate::codec::Fault;
+use crate::codes;
+use crate::deferred::Deferred;
+use crate::dispatch::{self, Op};
+use crate::error::ErrorValue;
+use crate::lock::lock;
+use crate::outcome::Outcome;
+use crate::path::{Key, Path, display_path};
+use crate::stream::{Ack, Channel, Item, ReadableStream, RemoteSink, StreamWriter, WritableStream};
+use crate::stub::{Inner, Stub};
+use crate::value::Value;
+
+/// What an export id stands for.
+pub(super) enum Referent {
+    Stub(Stub),
+    Result(Arc<Deferred>),
+    Sink(Arc<Channel>),
+}
+
+impl Shared {
+    pub(super) fn referent(&self, id: i64) -> Result<Referent, Fault> {
+        let tables = lock(&self.tables);
+        match tables.exports.get(&id).map(|export| &export.kind) {
+            Some(ExportKind::Stub(stub)) => Ok(Referent::Stub(stub.clone())),
+            Some(ExportKind::Result(deferred)) => Ok(Referent::Result(deferred.clone())),
+            Some(ExportKind::Sink { channel, .. }) => Ok(Referent::Sink(channel.clone())),
+            None => Err(Fault::fatal(format!(
+                "no such entry on exports table: {id}"
+            ))),
+        }
+    }
+
+    /// An export, a part of it, or a call on it that starts now or is queued.
+    pub(crate) fn refer(
+        self: &Arc<Self>,
+        id: i64,
+        path: Option<Path>,
+        args: Option<Vec<Value>>,
+        size: usize,
+    ) -> Result<Stub, Fault> {
+        let referent = self.referent(id)?;
+        let Some(path) = path else {
+            return Ok(match referent {
+                Referent::Stub(stub) => stub,
+                Referent::Result(deferred) => Stub::deferred(deferred),
+                Referent::Sink(_) => {
+                    Stub::rejected(ErrorValue::new("Error", "A stream cannot be sent back."))
+                }
+            });
+        };
+        Ok(Stub::deferred(self.refer_call(referent, path, args, size)))
+    }
+
+    pub(super) fn refer_call(
+        self: &Arc<Self>,
+        referent: Referent,
+        path: Path,
+        args: Option<Vec<Value>>,
+        size: usize,
+    ) -> Arc<Deferred> {
+        if let Referent::Sink(channel) = referent {
+            let result = Deferred::waiting();
+            let answered = result.clone();
+            let ack = Ack::new(move |result| {
+                answered.complete(match result {
+                    Ok(()) => Ok(Value::Undefined).into(),
+                    Err(error) => Outcome::Rejected(error),
+                });
+            });
+            self.on_sink(&channel, &path, args, size, ack);
+            return result;
+        }
+        let admission = match Admission::new(self, size) {
+            Ok(admission) => admission,
+            Err(error) => return Deferred::rejected(error),
+        };
+        let op = Op {
+            path,
+            args,
+            admission: Some(admission),
+        };
+        match referent {
+            Referent::Stub(stub) => dispatch::on_stub(&stub, op),
+            Referent::Result(deferred) => dispatch::on_deferred(&deferred, op),
+            Referent::Sink(_) => {
+                Deferred::rejected(ErrorValue::new("Error", "A stream cannot be called."))
+            }
+        }
+    }
+
+    /// A call on the written end of a stream.
+    pub(super) fn on_sink(
+        &self,
+        channel: &Arc<Channel>,
+        path: &[Key],
+        args: Option<Vec<Value>>,
+        size: usize,
+        ack: Ack,
+    ) {
+        let method = match path {
+            [Key::Name(name)] if args.is_some() => name.as_str(),
+            _ => "",
+        };
+        let first = args
+            .and_then(|args| args.into_iter().next())
+            .unwrap_or_default();
+        match method {
+            "write" => {
+                let limit = self.limits().stream_bytes;
+                let Some(charge) = self.stream_bytes.charge(size, limit) else {
+                    let error = Arc::new(ErrorValue::coded(
+                        codes::STREAM_OVERFLOW,
+                        format!(
+                            "More than {limit} bytes of streams are unread; wait for acknowledgements."
+                        ),
+                    ));
+                    channel.fail(error.clone());
+                    return ack.answer(Err(error));
+                };
+                channel.push(Item {
+                    chunk: first,
+                    bytes: size,
+                    ack: Some(ack),
+                    _charge: Some(charge),
+                });
+            }
+            "close" => channel.close(Some(ack)),
+            "abort" => {
+                let reason = match first {
+                    Value::Error(error) => *error,
+                    Value::String(text) => ErrorValue::new("Error", text),
+                    _ => ErrorValue::new("Error", "The stream was aborted."),
+                };
+                channel.fail(Arc::new(reason));
+                ack.answer(Ok(()));
+            }
+            _ => ack.answer(Err(Arc::new(ErrorValue::type_error(format!(
+                "'{}' is not a method of a WritableStream.",
+                display_path(path)
+            ))))),
+        }
+    }
+
+    /// A stream that the peer will write: the next pushed id.
+    pub(super) fn open_pipe(self: &Arc<Self>) -> Result<(), Fault> {
+        let limits = self.limits();
+        let channel = Channel::new(limits.stream_bytes);
+        let writer = StreamWriter::new(channel.clone());
+        let session = self.lifeline().map(|lifeline| lifeline as Arc<_>);
+        let readable = ReadableStream::new(channel.clone(), session);
+        let kind = ExportKind::Sink {
+            channel,
+            _writer: writer,
+            readable: Some(readable),
+        };
+        self.add_pushed(None, Export::new(kind))
+    }
+
+    /// Puts an export at its pushed id, or at the next one.
+    pub(super) fn add_pushed(&self, id: Option<i64>, export: Export) -> Result<(), Fault> {
+        let limit = self.limits().exports;
+        let mut tables = lock(&self.tables);
+        let id = id.unwrap_or_else(|| tables.pushed_id());
+        if tables.closed.is_some() {
+            drop(tables);
+            drop(export);
+            return Ok(());
+        }
+        if tables.exports.len() >= limit {
+            drop(tables);
+            drop(export);
+            return Err(Fault::Fatal(Box::new(ErrorValue::coded(
+                codes::TABLE_FULL,
+                format!("More than {limit} objects and results are not released."),
+            ))));
+        }
+        tables.exports.insert(id, export);
+        Ok(())
+    }
+
+    /// An object of the peer.
+    pub(crate) fn import_stub(self: &Arc<Self>, id: i64) -> Result<Stub, Fault> {
+        let lifeline = self.lifeline();
+        let limit = self.limits().imports;
+        let mut tables = lock(&self.tables);
+        if let Some(reason) = &tables.closed {
+            return Ok(Stub::rejected(reason.error(false)));
+        }
+        if id >= 0 {
+            return Err(Fault::fatal(format!(
+                "An export has the id {id}, which is not negative."
+            )));
+        }
+        if let Some(import) = tables.imports.get_mut(&id) {
+            let ImportKind::Stub(weak) = &mut import.kind else {
+                return Err(Fault::fatal(format!(
+                    "The export {id} was a promise before."
+                )));
+            };
+            import.refcount += 1;
+            if let Some(inner) = weak.upgrade() {
+                drop(tables);
+                return Ok(Stub::from_arc(inner));
+            }
+            let inner = Arc::new(Inner::Import(ImportLink::new(self.clone(), id, lifeline)));
+            *weak = Arc::downgrade(&inner);
+            return Ok(Stub::from_arc(inner));
+        }
+        if tables.imports.len() >= limit {
+            return Err(Fault::Fatal(Box::new(super::send::imports_full())));
+        }
+        let inner = Arc::new(Inner::Import(ImportLink::new(self.clone(), id, lifeline)));
+        let import = Import::new(ImportKind::Stub(Arc::downgrade(&inner)));
+        tables.imports.insert(id, import);
+        Ok(Stub::from_arc(inner))
+    }
+
+    /// A result of the peer that it will send unasked.
+    pub(crate) fn import_promise(self: &Arc<Self>, id: i64) -> Result<Stub, Fault> {
+        let lifeline = self.lifeline();
+        let limit = self.limits().imports;
+        let mut tables = lock(&self.tables);
+        if let Some(reason) = &tables.closed {
+            return Ok(Stub::rejected(reason.error(false)));
+        }
+        if id >= 0 || tables.imports.contains_key(&id) {
+            return Err(Fault::fatal(format!(
+                "The promise id {id} is not a new one."
+            )));
+        }
+        if tables.imports.len() >= limit {
+            return Err(Fault::Fatal(Box::new(super::send::imports_full())));
+        }
+        let deferred = Deferred::imported(ImportLink::new(self.clone(), id, lifeline));
+        let mut import = Import::new(ImportKind::Result(Arc::downgrade(&deferred)));
+        import.pulled = true;
+        tables.imports.insert(id, import);
+        Ok(Stub::deferred(deferred))
+    }
+
+    /// A sink of the peer.
+    pub(crate) fn import_writable(self: &Arc<Self>, id: i64) -> Result<WritableStream, Fault> {
+        let stub = self.import_stub(id)?;
+        let sink = RemoteSink::new(stub, self.clone(), id, &self.limits());
+        Ok(WritableStream::remote(sink))
+    }
+
+    /// The read end of a pipe that the peer opened before.
+    pub(crate) fn take_readable(&self, id: i64) -> Result<ReadableStream, Fault> {
+        let mut tables = lock(&self.tables);
+        match tables.exports.get_mut(&id).map(|export| &mut export.kind) {
+            Some(ExportKind::Sink { readable, .. }) => readable.take(),
+            _ => None,
+        }
+        .ok_or_else(|| {
+            Fault::fatal(format!(
+                "Export {id} is not a pipe or its readable end was already consumed."
+            ))
+        })
+    }
+
+    /// Waits until the peer has read enough of what is queued.
+    pub(crate) async fn room(&self) {
+        self.outbox.room(self.limits().queue_bytes).await;
+    }
+
+    /// Sends the outcome of an export when it is there.
+    pub(super) fn resolve_when_done(self: &Arc<Self>, id: i64, deferred: Arc<Deferred>) {
+        let session = self.clone();
+        let task = tokio::spawn(async move {
+            let outcome = deferred.wait().await;
+            session.send_resolution(id, outcome).await;
+        });
+        let mut tables = lock(&self.tables);
+        match tables.exports.get_mut(&id) {
+            Some(export) => export.resolver = Some(task.abort_handle()),
+            None => task.abort(),
+        }
+    }
+}
