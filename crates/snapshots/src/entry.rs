@@ -1,6 +1,7 @@
 //! One entry of a tree: everything about it that a snapshot keeps.
 
 mod byte_text;
+mod member;
 mod mtime;
 
 pub use byte_text::ByteText;

@@ -8,17 +8,19 @@
 //! [`TreeFingerprint`] says whether two trees are the same in everything that
 //! a snapshot keeps.
 #![forbid(unsafe_code)]
-#![allow(dead_code)]
 
+mod archive;
 mod cancel;
 mod entry;
 mod error;
 mod fingerprint;
 mod id;
 mod manifest;
+pub mod pax;
 mod rules;
 mod settings;
 mod store;
+mod tree;
 
 pub use cancel::Cancel;
 pub use entry::{Attributes, ByteText, Entry, Kind, Mtime, Xattr};

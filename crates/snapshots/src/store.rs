@@ -1,14 +1,39 @@
 //! The store on a local disk.
+//!
+//! ```text
+//! <dir>/store.json                            {"version": 1}
+//! <dir>/snapshots/<id>/archive.tar.zst        the tree
+//! <dir>/snapshots/<id>/entries.jsonl.zst      its entries, one a line
+//! <dir>/snapshots/<id>/manifest.json          lengths and digests of both
+//! <dir>/tmp/…                                 what is being written or removed
+//! ```
+//!
+//! A snapshot is made below `tmp`, made durable, read back, and only then moved
+//! as a whole to its place: it is there and complete, or not there.
 
-use std::os::fd::OwnedFd;
+mod layout;
+mod read;
+mod save;
+mod scratch;
+
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::{Cancel, Manifest, SaveMeta, Settings, SnapshotError, SnapshotId};
+use time::OffsetDateTime;
+
+use self::layout::Layout;
+use self::read::Stored;
+use crate::archive::check::Nowhere;
+use crate::archive::unpack::Unpack;
+use crate::{Cancel, Entry, Manifest, SaveMeta, Settings, SnapshotError, SnapshotId};
 
 /// Snapshots in a directory of a local disk, each durable before its name is
-/// given out. Clones share the store; all calls may run at the same time.
+/// given out. Clones share the store; all calls may run at the same time, from
+/// several processes too.
 #[derive(Debug, Clone)]
 pub struct LocalStore {
+    layout: Arc<Layout>,
     settings: Settings,
 }
 
@@ -21,16 +46,20 @@ impl LocalStore {
 
     /// [`open`](Self::open) with other settings.
     pub fn open_with(dir: &Path, settings: Settings) -> Result<Self, SnapshotError> {
-        let _ = dir;
-        Ok(Self { settings })
+        let layout = Layout::open(dir)?;
+        layout.sweep()?;
+        Ok(Self {
+            layout: Arc::new(layout),
+            settings,
+        })
     }
 
-    /// Saves the tree below `tree`, a directory, and returns what was saved,
-    /// with the new id. By then the archive is durable, was read back and
-    /// compared. Entries that change or vanish meanwhile are no error.
+    /// Saves the tree below `tree`, a directory, and returns the manifest of
+    /// the new snapshot with its id. By then the snapshot is durable, was read
+    /// back and compared. Entries that change or vanish meanwhile are no error:
+    /// such a file is saved with some of its states.
     pub fn save(&self, tree: OwnedFd, meta: SaveMeta) -> Result<Manifest, SnapshotError> {
-        let _ = (tree, meta, &self.settings);
-        Err(self.missing("save"))
+        save::save(&self.layout, &self.settings, tree.as_fd(), meta)
     }
 
     /// Unpacks a snapshot into `into`, an empty directory that nobody else
@@ -48,34 +77,52 @@ impl LocalStore {
         into: OwnedFd,
         cancel: &Cancel,
     ) -> Result<Manifest, SnapshotError> {
-        let _ = (id, into, cancel);
-        Err(self.missing("restore"))
+        let stored = Stored::open(&self.layout, id)?;
+        if let Some(at) = stored.manifest.expires_at
+            && OffsetDateTime::now_utc() >= at
+        {
+            return Err(SnapshotError::Expired { id, at });
+        }
+        let mut unpack = Unpack::new(into.as_fd(), stored.archive_damage())?;
+        stored.check_digests(cancel)?;
+        stored.stream(&self.settings.limits, cancel, &mut unpack)?;
+        unpack.finish()?;
+        Ok(stored.manifest)
     }
 
-    /// The manifest of a snapshot, expired or not.
+    /// The manifest of a snapshot, expired or not. Reads only that.
     pub fn describe(&self, id: SnapshotId) -> Result<Manifest, SnapshotError> {
-        let _ = id;
-        Err(self.missing("describe"))
+        Ok(Stored::open(&self.layout, id)?.manifest)
+    }
+
+    /// Calls `each` with every entry of a snapshot, the root first, in the order
+    /// of the archive.
+    pub fn entries(
+        &self,
+        id: SnapshotId,
+        each: impl FnMut(Entry) -> Result<(), SnapshotError>,
+    ) -> Result<(), SnapshotError> {
+        Stored::open(&self.layout, id)?.entries(&self.settings.limits, each)
     }
 
     /// Checks a snapshot from end to end without unpacking it.
     pub fn verify(&self, id: SnapshotId) -> Result<Manifest, SnapshotError> {
-        let _ = id;
-        Err(self.missing("verify"))
+        let stored = Stored::open(&self.layout, id)?;
+        stored.stream(&self.settings.limits, &Cancel::new(), &mut Nowhere)?;
+        Ok(stored.manifest)
     }
 
-    /// All snapshots, damaged ones too, in no order.
+    /// All snapshots, damaged and expired ones too, ordered by id.
     pub fn list(&self) -> Result<Vec<SnapshotId>, SnapshotError> {
-        Err(self.missing("list"))
+        self.layout.list()
     }
 
-    /// Removes a snapshot. It is gone at once or, after a crash, not at all.
+    /// Removes a snapshot. After a crash it is there whole or not at all. A
+    /// restore that has begun still ends well.
     pub fn delete(&self, id: SnapshotId) -> Result<(), SnapshotError> {
-        let _ = id;
-        Err(self.missing("delete"))
-    }
-
-    fn missing(&self, what: &str) -> SnapshotError {
-        SnapshotError::io(what, std::io::Error::from(std::io::ErrorKind::Unsupported))
+        self.layout.delete(id)
     }
 }
+
+#[cfg(test)]
+mod tests;

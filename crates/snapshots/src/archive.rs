@@ -1,0 +1,10 @@
+//! From a tree to an archive and a listing, and back.
+
+pub(crate) mod check;
+pub(crate) mod damage;
+pub(crate) mod hashing;
+pub(crate) mod listing;
+pub(crate) mod pack;
+pub(crate) mod pipe;
+pub(crate) mod place;
+pub(crate) mod unpack;
