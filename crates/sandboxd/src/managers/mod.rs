@@ -1,3 +1,6 @@
-//! What holds state: children of PID 1 and the records of background processes.
+//! What holds state: children of PID 1, the environment of commands, and the
+//! records of background processes.
 
 pub mod children;
+pub mod environment;
+pub mod process_table;

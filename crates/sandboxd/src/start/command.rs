@@ -2,7 +2,7 @@
 
 use super::launch::{Launch, Stage};
 use super::report::{Report, last_errno};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -57,26 +57,27 @@ fn raise_oom_score(score: &[u8]) {
 /// The starter has 0, 1 and 2 open, so no source is among them.
 fn place_streams(descriptors: &[OwnedFd]) -> Result<(), Errno> {
     let script = match descriptors.get(3) {
-        Some(script) => Some(rustix::io::fcntl_dupfd_cloexec(script, SCRIPT + 1)?),
+        // Out of the way of its own target, and owned by nobody from here on.
+        Some(script) => Some(rustix::io::fcntl_dupfd_cloexec(script, SCRIPT + 1)?.into_raw_fd()),
         None => None,
     };
-    let streams = descriptors.iter().take(3).zip([0, 1, 2]);
-    for (source, target) in streams.chain(script.iter().zip([SCRIPT])) {
-        duplicate(source.as_fd(), target)?;
+    for (source, target) in descriptors.iter().take(3).zip([0, 1, 2]) {
+        duplicate(source.as_raw_fd(), target)?;
+    }
+    if let Some(script) = script {
+        duplicate(script, SCRIPT)?;
     }
     let first = if script.is_some() { SCRIPT + 1 } else { SCRIPT };
     // SAFETY: the process is about to execute; nothing uses the closed descriptors
-    // again, and their owners are never dropped.
-    if unsafe { libc::syscall(libc::SYS_close_range, first.cast_unsigned(), u32::MAX, 0) } == 0 {
-        return Ok(());
-    }
-    // An older kernel: every descriptor of ours is close-on-exec anyway.
+    // again, and their owners are never dropped. On a kernel without this call
+    // every descriptor of ours is closed by the execution anyway.
+    unsafe { libc::syscall(libc::SYS_close_range, first.cast_unsigned(), u32::MAX, 0) };
     Ok(())
 }
 
-fn duplicate(source: BorrowedFd<'_>, target: i32) -> Result<(), Errno> {
+fn duplicate(source: RawFd, target: RawFd) -> Result<(), Errno> {
     // SAFETY: dup2 replaces `target`, which this copy of the starter owns and never uses again.
-    if unsafe { libc::dup2(source.as_raw_fd(), target) } == target {
+    if unsafe { libc::dup2(source, target) } == target {
         Ok(())
     } else {
         Err(last_errno())

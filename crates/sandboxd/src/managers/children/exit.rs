@@ -19,6 +19,15 @@ impl Exit {
         }
     }
 
+    /// The number of the signal that ended it.
+    #[must_use]
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Self::Code(_) => None,
+            Self::Signal(number) => Some(number),
+        }
+    }
+
     /// The signal's name, such as `SIGKILL`, for a death by signal.
     #[must_use]
     pub fn signal_name(self) -> Option<String> {

@@ -1,0 +1,7 @@
+//! From the first instruction of PID 1 to serving.
+
+mod daemon;
+mod inheritance;
+
+pub use daemon::run;
+pub use inheritance::{Inheritance, InheritanceError};
