@@ -1,0 +1,131 @@
+use hutch_e2e::{Hutch, sandboxd_of, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+}
+
+#[tokio::test]
+async fn the_next_server_adopts_running_sandboxes_and_their_commands() {
+    let mut hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let process = sandbox
+        .json(
+            "startProcess",
+            &[json!("for i in 1 2 3; do read line < go; echo $line; done")],
+        )
+        .await;
+    sandbox
+        .sh("mkfifo go 2>/dev/null; until pgrep -f 'read line' >/dev/null; do :; done")
+        .await;
+    let before = sandbox.json("describe", &[]).await;
+    let daemon = sandboxd_of(&hutch, "main");
+    hutch.end(Signal::KILL);
+    drop(api);
+    hutch.serve();
+    let api = hutch.api().await;
+    let sandbox = api.sandbox("main");
+    let after = sandbox.json("describe", &[]).await;
+    assert_eq!(
+        (&after["running"], &after["bootId"]),
+        (&json!(true), &before["bootId"])
+    );
+    assert_eq!(sandboxd_of(&hutch, "main"), daemon);
+    let again = sandbox.json("getProcess", &[process["id"].clone()]).await;
+    assert_eq!(
+        (&again["status"], &again["pid"]),
+        (&json!("running"), &process["pid"])
+    );
+    assert_eq!(sandbox.sh("echo works").await.1, "works\n");
+    assert_eq!(
+        api.events("main")
+            .await
+            .iter()
+            .filter(|name| *name == "started")
+            .count(),
+        1
+    );
+    sandbox.json("sleep", &[]).await;
+}
+
+#[tokio::test]
+async fn a_server_stopped_in_order_leaves_sandboxes_running() {
+    let mut hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    sandbox.sh("echo x > /tmp/only-while-awake").await;
+    drop(api);
+    hutch.end(Signal::TERM);
+    hutch.serve();
+    let api = hutch.api().await;
+    assert_eq!(
+        api.sandbox("main").sh("cat /tmp/only-while-awake").await.1,
+        "x\n"
+    );
+}
+
+#[tokio::test]
+async fn the_end_of_sandboxd_is_recorded_and_the_next_call_boots() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    sandbox.sh("echo kept > f").await;
+    let call = sandbox.0.call("exec", vec!["sleep 600".into()]);
+    sandbox
+        .sh("until pgrep -x sleep >/dev/null; do :; done")
+        .await;
+    kill(sandboxd_of(&hutch, "main"));
+    let error = call.await.unwrap_err();
+    assert_eq!(error.code(), Some("OPERATION_INTERRUPTED"), "{error}");
+    let stopped = json!({"eventTypes": ["sandbox/stopped"]});
+    api.stream("/sandboxes/main")
+        .json("waitForEvent", &[stopped])
+        .await;
+    assert_eq!(sandbox.sh("cat f").await, (0, "kept\n".into()));
+    assert_eq!(
+        api.events("main").await,
+        ["created", "started", "stopped", "started"]
+    );
+}
+
+#[tokio::test]
+async fn a_machine_that_died_without_a_server_is_told_to_the_next_one() {
+    let mut hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    sandbox.sh("echo kept > f").await;
+    let daemon = sandboxd_of(&hutch, "main");
+    hutch.end(Signal::KILL);
+    drop(api);
+    kill(daemon);
+    wait_until("sandboxd is gone", || {
+        !std::path::Path::new(&format!("/proc/{daemon}/ns/mnt")).exists()
+    });
+    hutch.serve();
+    let api = hutch.api().await;
+    assert_eq!(api.sandbox("main").sh("cat f").await.1, "kept\n");
+    assert_eq!(
+        api.events("main").await,
+        ["created", "started", "stopped", "started"]
+    );
+}
+
+#[tokio::test]
+async fn the_end_of_the_spawner_is_survived() {
+    let mut hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    sandbox.sh("echo kept > f").await;
+    hutch.end(Signal::KILL);
+    drop(api);
+    for pid in hutch.processes() {
+        kill(pid);
+    }
+    wait_until("everything is gone", || hutch.processes().is_empty());
+    hutch.serve();
+    let api = hutch.api().await;
+    assert_eq!(api.sandbox("main").sh("cat f").await.1, "kept\n");
+}

@@ -1,0 +1,180 @@
+use futures_util::future::join_all;
+use hutch_e2e::{Hutch, string};
+use serde_json::json;
+
+#[tokio::test]
+async fn of_twenty_racing_creates_one_succeeds() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let handle = api.sandbox("main");
+    let creates = join_all((0..20).map(|_| handle.call("create", &[]))).await;
+    assert_eq!(creates.iter().filter(|result| result.is_ok()).count(), 1);
+    let codes = creates
+        .iter()
+        .filter_map(|result| result.as_ref().err()?.code());
+    assert!(
+        codes
+            .into_iter()
+            .all(|code| code == "SANDBOX_ALREADY_EXISTS")
+    );
+    assert_eq!(api.events("main").await, ["created"]);
+}
+
+#[tokio::test]
+async fn twenty_first_calls_on_a_sleeper_share_one_boot() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    sandbox.json("start", &[]).await;
+    sandbox.json("sleep", &[]).await;
+    let answers = join_all((0..20).map(|i| {
+        let sandbox = sandbox.clone();
+        async move { sandbox.sh(&format!("echo {i}")).await }
+    }));
+    for (i, answer) in answers.await.into_iter().enumerate() {
+        assert_eq!(answer, (0, format!("{i}\n")));
+    }
+    let events = api.events("main").await;
+    assert_eq!(events.iter().filter(|name| *name == "started").count(), 2);
+}
+
+#[tokio::test]
+async fn the_history_tells_the_life() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api
+        .create("main", json!({"env": {"A": "1"}, "sleepAfter": "30s"}))
+        .await;
+    assert_eq!(sandbox.sh("echo $A").await.1, "1\n");
+    sandbox
+        .json("setEnvVars", &[json!({"A": null, "B": "2"})])
+        .await;
+    assert_eq!(sandbox.sh("echo [$A][$B]").await.1, "[][2]\n");
+    sandbox.json("sleep", &[]).await;
+    sandbox.json("start", &[]).await;
+    assert_eq!(sandbox.sh("echo [$A][$B]").await.1, "[][2]\n");
+    sandbox.json("destroy", &[]).await;
+    sandbox.json("destroy", &[]).await;
+    let expected = [
+        "created",
+        "configured",
+        "started",
+        "configured",
+        "sleep-requested",
+        "backup-created",
+        "stopped",
+        "start-requested",
+        "started",
+        "destroy-requested",
+        "destroyed",
+    ];
+    assert_eq!(api.events("main").await, expected);
+    let snapshot = sandbox.json("processor.snapshot", &[]).await;
+    assert_eq!(snapshot["offset"], expected.len());
+    assert_eq!(snapshot["state"]["status"], "destroyed");
+    assert_eq!(snapshot["state"]["env"], json!({"B": "2"}));
+    let catalogue = api.stream("/sandboxes").json("getEvents", &[]).await;
+    let requested = catalogue
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["type"] == "sandbox/create-requested");
+    assert_eq!(requested.count(), 1);
+}
+
+#[tokio::test]
+async fn the_idle_fall_asleep_and_open_calls_hold_awake() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({"sleepAfter": 1})).await;
+    assert_eq!(sandbox.sh("sleep 3; echo ok").await.1, "ok\n");
+    let stopped = json!({"eventTypes": ["sandbox/stopped"]});
+    let event = api
+        .stream("/sandboxes/main")
+        .json("waitForEvent", &[stopped])
+        .await;
+    assert_eq!(event["type"], "sandbox/stopped");
+    let events = api.events("main").await;
+    assert_eq!(
+        events,
+        [
+            "created",
+            "configured",
+            "started",
+            "backup-created",
+            "stopped"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn list_and_describe_never_wake() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({"instanceType": "lite"})).await;
+    let listed = hutch_e2e::Handle(api.itx.clone())
+        .json("sandboxes.list", &[])
+        .await;
+    assert_eq!(listed[0]["path"], "/sandboxes/main");
+    assert_eq!(
+        (&listed[0]["status"], &listed[0]["instanceType"]),
+        (&json!("created"), &json!("lite"))
+    );
+    assert!(string(&listed[0]["createdAt"]).ends_with('Z'));
+    let described = sandbox.json("describe", &[]).await;
+    assert_eq!(
+        (&described["running"], &described["awake"]),
+        (&json!(false), &json!(null))
+    );
+    sandbox.sh("true").await;
+    let described = sandbox.json("describe", &[]).await;
+    assert_eq!(described["running"], true);
+    assert!(string(&described["awake"]["reason"]).contains("something happened"));
+}
+
+#[tokio::test]
+async fn racing_calls_and_destroys_leave_nothing() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    for round in 0..20 {
+        let name = format!("r{round}");
+        let sandbox = api.create(&name, json!({"instanceType": "lite"})).await;
+        let command = [json!("echo hi")];
+        let (ran, destroyed) =
+            futures_util::join!(sandbox.call("exec", &command), sandbox.call("destroy", &[]));
+        destroyed.unwrap();
+        if let Err(error) = ran {
+            let code = error.code().unwrap_or_default();
+            assert!(
+                ["OPERATION_INTERRUPTED", "SANDBOX_NAME_RETIRED"].contains(&code),
+                "{error}"
+            );
+        }
+        assert_eq!(
+            api.sandbox(&name).refusal("create", &[]).await.0,
+            "SANDBOX_NAME_RETIRED"
+        );
+    }
+    let volumes = std::fs::read_dir(hutch.data_dir().join("volumes")).unwrap();
+    let named: Vec<_> = volumes
+        .flatten()
+        .map(|entry| entry.file_name())
+        .filter(|name| name.to_string_lossy().contains("-r"))
+        .collect();
+    assert!(named.is_empty(), "{named:?}");
+}
+
+#[tokio::test]
+async fn the_clock_follows_the_host_across_sleep() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    sandbox.json("start", &[]).await;
+    sandbox.json("sleep", &[]).await;
+    let inside: i64 = sandbox.sh("date +%s").await.1.trim().parse().unwrap();
+    let outside = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    assert!((inside - i64::try_from(outside).unwrap()).abs() <= 2);
+}
