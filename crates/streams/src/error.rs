@@ -33,6 +33,16 @@ pub enum OpenError {
         /// The database.
         path: PathBuf,
     },
+    /// The file system cannot hold a write-ahead log.
+    #[error(
+        "{path} cannot have a write-ahead log (SQLite offers {mode:?}); use a data directory on a local disk"
+    )]
+    NoWriteAheadLog {
+        /// The database.
+        path: PathBuf,
+        /// The journal mode that SQLite kept.
+        mode: String,
+    },
     /// The directory or the lock file could not be used.
     #[error("cannot use {path}")]
     Io {

@@ -20,6 +20,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod api_error;
 mod clock;
 mod error;
 mod event;

@@ -33,6 +33,15 @@ pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
     // Look before touching: setting the journal mode writes to the file.
     check(&connection, path, MIGRATIONS)?;
     set_up(&connection).map_err(failed)?;
+    let mode: String = connection
+        .pragma_query_value(None, "journal_mode", |row| row.get(0))
+        .map_err(failed)?;
+    if mode != "wal" {
+        return Err(OpenError::NoWriteAheadLog {
+            path: path.to_owned(),
+            mode,
+        });
+    }
     migrate(&mut connection, MIGRATIONS).map_err(failed)?;
     Ok(connection)
 }

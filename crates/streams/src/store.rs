@@ -120,7 +120,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`], of the first event or record that fails.
-    pub async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
+    pub async fn commit(&self, mut transaction: Transaction) -> Result<Outcome, StoreError> {
+        validate::normalise(&mut transaction);
         let bytes = validate::transaction(&transaction)?;
         self.inner.writer.commit(transaction, bytes).await
     }

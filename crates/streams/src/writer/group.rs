@@ -91,19 +91,22 @@ impl Group {
         }
     }
 
-    /// Applies one job so that its failure leaves the others' work alone.
+    /// Applies one job so that its failure leaves the others' work alone. If
+    /// that cannot be had, the whole SQL transaction is gone afterwards.
     fn savepoint(&self, transaction: Transaction) -> Result<Applied, StoreError> {
-        self.connection
-            .prepare_cached("SAVEPOINT job")?
-            .execute([])?;
+        let run = |sql| self.connection.prepare_cached(sql)?.execute([]);
+        run("SAVEPOINT job")?;
         let result = apply(&self.connection, transaction, self.clock.now());
-        if result.is_err() && !self.connection.is_autocommit() {
-            self.connection
-                .prepare_cached("ROLLBACK TO job")?
-                .execute([])?;
+        if self.connection.is_autocommit() {
+            return result;
         }
-        if !self.connection.is_autocommit() {
-            self.connection.prepare_cached("RELEASE job")?.execute([])?;
+        let undone = match &result {
+            Ok(_) => Ok(0),
+            Err(_) => run("ROLLBACK TO job"),
+        };
+        if let Err(error) = undone.and_then(|_| run("RELEASE job")) {
+            run("ROLLBACK")?;
+            return Err(error.into());
         }
         result
     }

@@ -1,5 +1,4 @@
 //! A store in a directory of its own.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use hutch_protocol::{ProjectId, StreamPath};
 use hutch_streams::{
