@@ -130,3 +130,54 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> rusqlite::Result
 fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, name, |row| row.get(0))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const FIRST: &str = "CREATE TABLE a (x)";
+    const SECOND: &str = "ALTER TABLE a ADD COLUMN y; INSERT INTO a VALUES (1, 2)";
+
+    fn version(connection: &Connection) -> i64 {
+        pragma(connection, "user_version").unwrap()
+    }
+
+    #[test]
+    fn missing_migrations_run_once_each() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, &[FIRST]).unwrap();
+        assert_eq!(version(&connection), 1);
+        for _ in 0..2 {
+            migrate(&mut connection, &[FIRST, SECOND]).unwrap();
+            assert_eq!(version(&connection), 2);
+        }
+        let rows: i64 = connection
+            .query_row("SELECT count(*) FROM a", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(rows, 1);
+        assert_eq!(
+            pragma(&connection, "application_id").unwrap(),
+            APPLICATION_ID
+        );
+    }
+
+    #[test]
+    fn a_failed_migration_leaves_the_version_before_it() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let broken = "ALTER TABLE a ADD COLUMN y; INSERT INTO nowhere VALUES (1)";
+        migrate(&mut connection, &[FIRST, broken]).unwrap_err();
+        assert_eq!(version(&connection), 1);
+        migrate(&mut connection, &[FIRST, SECOND]).unwrap();
+        assert_eq!(version(&connection), 2);
+    }
+
+    #[test]
+    fn every_connection_that_writes_is_durable() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = open(&directory.path().join("a.db")).unwrap();
+        const FULL: i64 = 2;
+        assert_eq!(pragma(&connection, "synchronous").unwrap(), FULL);
+        assert_eq!(pragma(&connection, "foreign_keys").unwrap(), 1);
+    }
+}

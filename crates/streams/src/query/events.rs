@@ -173,3 +173,37 @@ fn statement(stream: i64, query: &EventQuery) -> (String, Vec<Sql>) {
     );
     (sql, values)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Without this, a hostile filter on a long stream would hold a reader for
+    /// as long as it takes to walk over all of it.
+    #[test]
+    fn filtered_reads_find_their_events_by_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = crate::schema::open(&directory.path().join("a.db")).unwrap();
+        for order in [Order::Ascending, Order::Descending] {
+            let query = EventQuery {
+                event_types: EventTypes::Only(vec!["a".into(), "b".into()]),
+                order,
+                ..EventQuery::default()
+            };
+            let (sql, values) = statement(1, &query);
+            let mut explain = connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+                .unwrap();
+            let plan = explain
+                .query_map(params_from_iter(values), |row| row.get::<_, String>(3))
+                .unwrap();
+            let plan = plan.map(Result::unwrap).collect::<Vec<_>>().join("\n");
+            assert!(!plan.contains("SCAN events"), "{plan}");
+            let inner =
+                "COVERING INDEX events_by_type (stream=? AND type=? AND offset>? AND offset<?)";
+            assert_eq!(plan.matches(inner).count(), 2, "{plan}");
+            assert!(plan.contains("(stream=? AND offset=?)"), "{plan}");
+        }
+    }
+}

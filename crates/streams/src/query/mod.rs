@@ -3,19 +3,23 @@
 pub(crate) mod events;
 pub(crate) mod records;
 pub(crate) mod streams;
+mod wire;
 
 use hutch_protocol::{StreamPath, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::event::Event;
 use crate::{limits, validate};
 
-/// Which single event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Which single event; as JSON `{offset}` or `{idempotencyKey}`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub enum EventRef {
     /// The one at an offset.
+    #[serde(rename = "offset")]
     Offset(u64),
     /// The one that was appended under a key.
+    #[serde(rename = "idempotencyKey")]
     Key(String),
 }
 
@@ -60,17 +64,21 @@ impl EventTypes {
 }
 
 /// The order of a read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Order {
     /// Oldest first.
     #[default]
+    #[serde(rename = "asc")]
     Ascending,
     /// Newest first.
+    #[serde(rename = "desc")]
     Descending,
 }
 
-/// Which events of a stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Which events of a stream. As JSON `{afterOffset?, beforeOffset?, eventTypes?,
+/// limit?, order?: "asc" | "desc"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct EventQuery {
     /// Only events above this offset.
     pub after_offset: u64,
@@ -79,11 +87,14 @@ pub struct EventQuery {
     /// Only events of these types.
     pub event_types: EventTypes,
     /// How many at most, from 1 to 500.
+    #[serde(deserialize_with = "wire::limit")]
     pub limit: usize,
     /// Which end comes first.
     pub order: Order,
     /// Ends the read once payloads and metadata have this many bytes together,
-    /// though never before the first event. None: `limit` alone ends it.
+    /// though never before the first event. None: `limit` alone ends it. Not
+    /// for clients to say.
+    #[serde(skip)]
     pub max_bytes: Option<usize>,
 }
 
@@ -105,9 +116,7 @@ impl EventQuery {
     /// Checks the query and normalises its filter.
     pub(crate) fn check(&mut self) -> Result<(), StoreError> {
         if self.limit == 0 {
-            return Err(StoreError::Invalid(
-                "getEvents limit must be a positive integer.".into(),
-            ));
+            return Err(StoreError::Invalid(wire::LIMIT_NOT_POSITIVE.into()));
         }
         if self.limit > limits::EVENTS_PER_READ {
             return Err(StoreError::Invalid(
@@ -119,7 +128,8 @@ impl EventQuery {
 }
 
 /// What a read of events found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EventPage {
     /// The events, in the order asked for.
     pub events: Vec<Event>,
@@ -131,7 +141,8 @@ pub struct EventPage {
 }
 
 /// A stream's age and length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StreamHead {
     /// When its first event was appended.
     pub created_at: Timestamp,
@@ -140,7 +151,8 @@ pub struct StreamHead {
 }
 
 /// One stream of a listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StreamInfo {
     /// Its canonical path.
     pub path: StreamPath,

@@ -140,3 +140,120 @@ fn is_disk_failure(error: &rusqlite::Error) -> bool {
         Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
+    use serde_json::{Map, json};
+    use tokio::sync::{Semaphore, oneshot};
+
+    use super::*;
+    use crate::{Append, NewEvent, StreamKey};
+
+    type Answered = oneshot::Receiver<Result<Outcome, StoreError>>;
+
+    fn group(directory: &Path) -> Group {
+        let connection = crate::schema::open(&directory.join("a.db")).unwrap();
+        Group::new(connection, Arc::new(Hub::new(1)), Clock::host())
+    }
+
+    fn job(path: &str, bytes: usize) -> (Job, Answered) {
+        let mut payload = Map::new();
+        payload.insert("text".into(), json!("x".repeat(bytes)));
+        let stream = StreamKey {
+            project: None,
+            path: path.parse().unwrap(),
+        };
+        let events = vec![NewEvent::new("a", payload)];
+        let (answer, answered) = oneshot::channel();
+        let room = Arc::new(Semaphore::new(1));
+        let job = Job {
+            transaction: Transaction::new().append(Append { stream, events }),
+            answer,
+            _room: room.try_acquire_owned().unwrap(),
+        };
+        (job, answered)
+    }
+
+    fn run(group: &mut Group, jobs: Vec<(Job, Answered)>) -> Vec<bool> {
+        let (jobs, mut answers): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+        group.commit(jobs);
+        let answers = answers.iter_mut().map(|answer| answer.try_recv().unwrap());
+        answers.map(|answer| answer.is_ok()).collect()
+    }
+
+    fn count(group: &Group) -> i64 {
+        group
+            .connection
+            .query_row("SELECT count(*) FROM events WHERE type = 'a'", [], |row| {
+                row.get(0)
+            })
+            .unwrap()
+    }
+
+    #[test]
+    fn a_full_disk_fails_only_what_does_not_fit() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut group = group(directory.path());
+        let pages: i64 = group
+            .connection
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap();
+        group
+            .connection
+            .pragma_update(None, "max_page_count", pages + 4)
+            .unwrap();
+        let answers = run(
+            &mut group,
+            vec![
+                job("/a", 10),
+                job("/a", 60_000),
+                job("/a", 20),
+                job("/a", 60_000),
+            ],
+        );
+        let stored = answers.iter().filter(|stored| **stored).count();
+        assert_eq!(
+            count(&group),
+            i64::try_from(stored).unwrap(),
+            "answers are true"
+        );
+        assert!(!answers[1] && !answers[3]);
+        group
+            .connection
+            .pragma_update(None, "max_page_count", pages + 1000)
+            .unwrap();
+        assert_eq!(run(&mut group, vec![job("/a", 60_000)]), [true]);
+    }
+
+    #[test]
+    fn a_lost_sql_transaction_fails_the_jobs_in_it_and_no_later_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut group = group(directory.path());
+        // Stands for an error after which SQLite rolls back everything.
+        group
+            .connection
+            .execute_batch(
+                "CREATE TEMP TRIGGER lose BEFORE INSERT ON main.streams
+                 WHEN NEW.path = '/bad' BEGIN SELECT RAISE(ROLLBACK, 'lost'); END",
+            )
+            .unwrap();
+        let jobs = vec![job("/a", 1), job("/bad", 1), job("/b", 1), job("/c", 1)];
+        assert_eq!(run(&mut group, jobs), [false, false, true, true]);
+        assert_eq!(count(&group), 2);
+    }
+
+    #[test]
+    fn a_broken_disk_stops_all_later_commits() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut group = group(directory.path());
+        group.broken = Some(StoreError::Closed);
+        assert_eq!(
+            run(&mut group, vec![job("/a", 1), job("/b", 1)]),
+            [false, false]
+        );
+        assert_eq!(count(&group), 0);
+    }
+}
