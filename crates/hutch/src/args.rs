@@ -1,7 +1,7 @@
 //! What can be typed: the global options and the list of commands. The options
 //! of each command stand beside its code.
 
-use crate::commands::{bench, doctor, exec, itx, project, sandbox, serve, spawner};
+use crate::commands::{bench, doctor, exec, itx, project, sandbox, serve};
 use clap::{Args, Parser, Subcommand};
 use std::{path::PathBuf, process::ExitCode};
 
@@ -84,9 +84,6 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     /// Measure how long the main jobs take
     Bench(bench::BenchArgs),
-    /// Start sandboxes for a server (started by `hutch serve`)
-    #[command(hide = true)]
-    Spawner(spawner::SpawnerArgs),
 }
 
 /// Prints clap's message. Wrong usage exits 2, help and version exit 0.

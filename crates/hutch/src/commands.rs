@@ -47,7 +47,6 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             Command::Exec(args) => exec::run(args, &settings).await,
             Command::Doctor(args) => doctor::run(args, &settings).await,
             Command::Bench(args) => bench::run(args, &settings).await,
-            Command::Spawner(_) => Err(Failure::usage("the spawner runs alone")),
         }
     });
     // A blocked read of a terminal must not hold up the exit.

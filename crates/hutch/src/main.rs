@@ -15,13 +15,15 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match args::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return args::usage(&error),
-    };
-    // The spawner forks, so it has to start before any thread does.
-    if let args::Command::Spawner(spawner) = cli.command {
-        return commands::spawner::run(&spawner);
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .next()
+        .is_some_and(|word| word == commands::spawner::NAME)
+    {
+        return commands::spawner::run(words);
     }
-    commands::run(cli)
+    match args::Cli::try_parse() {
+        Ok(cli) => commands::run(cli),
+        Err(error) => args::usage(&error),
+    }
 }

@@ -1,17 +1,12 @@
 //! `hutch spawner`: the root part that starts sandboxes, run by `hutch serve`.
 
-use clap::Args;
 use std::{ffi::OsString, process::ExitCode};
 
-/// Arguments of the spawner, understood by the driver.
-#[derive(Debug, Args)]
-pub struct SpawnerArgs {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    args: Vec<OsString>,
-}
+/// The word that selects this mode. It is looked for before all else: its
+/// arguments are the driver's, not the command line's.
+pub const NAME: &str = "spawner";
 
-/// Runs the spawner. No thread may have been started before.
-pub fn run(args: &SpawnerArgs) -> ExitCode {
-    let _ = &args.args;
-    ExitCode::from(crate::failure::FAILED)
+/// Runs the spawner. No thread may have been started before, as it forks.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    hutch_drivers::native::spawner_main(args)
 }

@@ -45,7 +45,6 @@ impl Style {
         }
     }
 
-    #[expect(dead_code, reason = "the doctor will use it")]
     /// Green for good, yellow for not.
     pub fn verdict(self, good: bool, text: &str) -> String {
         self.paint(if good { "32" } else { "33" }, text)
