@@ -29,10 +29,7 @@ impl Link {
 
     /// Resolves when the connection has ended.
     pub(crate) async fn closed(&self) -> ClientError {
-        ClientError::Interrupted {
-            reason: format!("{:?}", self.connection.closed().await),
-            admitted: None,
-        }
+        self.connection.closed().await.error(true).into()
     }
 }
 

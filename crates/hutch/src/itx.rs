@@ -18,5 +18,8 @@ mod timers;
 mod turns;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 pub use engine::{Limits, Script, run};
 pub use outcome::{Outcome, ScriptError};

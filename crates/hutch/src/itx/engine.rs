@@ -163,6 +163,9 @@ fn on_thread(
         Ok(clock) => clock,
         Err(error) => return failed(&error),
     };
+    // Sending a stream starts tasks of the session, from this thread.
+    let entered = handle.clone();
+    let _entered = entered.enter();
     let shared = Shared(Arc::new(Mutex::new(State {
         tables: Tables::new(sender),
         operations: Operations::new(handle),
