@@ -1,5 +1,7 @@
 //! Sleeping: by request and by the idle timer.
 
+use std::sync::Arc;
+
 use hutch_protocol::event::SandboxEvent;
 use hutch_protocol::{ApiError, BackupId, ErrorCode, Generation, Timestamp};
 use tokio::time::{Instant, timeout};
@@ -39,7 +41,11 @@ impl Actor {
         let average = running.cpu.average(idle);
         self.view.send_modify(|view| view.cpu = average);
         let quiet = average.is_some_and(|use_of_a_core| use_of_a_core < self.settings.idle_cpu);
-        if self.record.keep_alive || !quiet || !self.gate.close_if_quiet(idle) {
+        let (inside, since) = self.gate.activity();
+        if self.record.keep_alive || !quiet || inside > 0 || since < idle {
+            return;
+        }
+        if self.held_awake().await || !self.gate.close_if_quiet(idle) {
             return;
         }
         if let Some(running) = self.running.take()
@@ -47,6 +53,17 @@ impl Actor {
         {
             tracing::warn!(sandbox = %self.record.key, %error, "fell asleep without a new snapshot");
         }
+    }
+
+    /// A process may have been started with `holdAwake`. Only the daemon inside
+    /// knows; what does not answer holds nothing awake.
+    async fn held_awake(&mut self) -> bool {
+        let Some(running) = &self.running else {
+            return false;
+        };
+        let machine = Arc::clone(&running.incarnation.machine);
+        let asked = timeout(self.settings.control_deadline, machine.held_awake()).await;
+        matches!(asked, Ok(Ok(true)))
     }
 
     /// The gate is closed. Ends the machine, archives, moves the handle.

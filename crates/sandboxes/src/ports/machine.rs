@@ -80,6 +80,9 @@ pub trait Machine: Send + Sync + 'static {
     /// Replaces the durable environment inside.
     fn configure(&self, env: EnvMap) -> BoxFuture<'_, Result<(), MachineError>>;
 
+    /// Whether a process inside was started to hold the machine awake.
+    fn held_awake(&self) -> BoxFuture<'_, Result<bool, MachineError>>;
+
     /// Opens the control connections of an adopted machine.
     fn connect(&self) -> BoxFuture<'_, Result<(), MachineError>>;
 

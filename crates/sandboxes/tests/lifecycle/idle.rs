@@ -83,3 +83,27 @@ async fn keep_alive_holds_awake_until_it_is_switched_off() {
     sandbox.configure(None, None, Some(false)).await.unwrap();
     world.until(&path("a"), "stopped", 1).await;
 }
+
+#[tokio::test]
+async fn a_process_that_holds_awake_does_so_until_it_ends() {
+    let world = World::new();
+    let sandboxes = world.sandboxes();
+    let sandbox = quick(&world, &sandboxes).await;
+    let admission = sandbox.admit().await.unwrap();
+    let look = sandbox.peek().unwrap();
+    world
+        .machine()
+        .world
+        .hold_awake
+        .store(true, Ordering::SeqCst);
+    drop(admission);
+    tokio::time::timeout(std::time::Duration::from_millis(400), look.ended())
+        .await
+        .unwrap_err();
+    world
+        .machine()
+        .world
+        .hold_awake
+        .store(false, Ordering::SeqCst);
+    world.until(&path("a"), "stopped", 1).await;
+}

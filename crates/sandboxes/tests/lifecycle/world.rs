@@ -35,6 +35,7 @@ pub struct World {
     pub start_gate: Notify,
     pub kept: Mutex<Vec<BackupId>>,
     pub cpu_per_question: AtomicU64,
+    pub hold_awake: AtomicBool,
     pub grew: Notify,
 }
 
@@ -263,6 +264,11 @@ impl Machine for FakeMachine {
     fn configure(&self, env: EnvMap) -> BoxFuture<'_, Result<(), MachineError>> {
         *self.env.lock().unwrap() = env;
         async { Ok(()) }.boxed()
+    }
+
+    fn held_awake(&self) -> BoxFuture<'_, Result<bool, MachineError>> {
+        let held = self.world.hold_awake.load(Ordering::SeqCst);
+        async move { Ok(held) }.boxed()
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<(), MachineError>> {

@@ -224,6 +224,15 @@ impl Machine for DriverMachine {
         .boxed()
     }
 
+    fn held_awake(&self) -> BoxFuture<'_, Result<bool, MachineError>> {
+        async move {
+            let stats = self.main(Port::Control).call("stats", Vec::new()).await;
+            let stats = stats.map_err(|error| MachineError::Failed(error_text(&error)))?;
+            Ok(stats.get("holdAwake").and_then(Value::as_u64).unwrap_or(0) > 0)
+        }
+        .boxed()
+    }
+
     fn connect(&self) -> BoxFuture<'_, Result<(), MachineError>> {
         async move {
             let (user, control) =

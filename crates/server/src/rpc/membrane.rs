@@ -157,7 +157,7 @@ impl Target for SandboxObject {
 /// The same stream, which counts as activity, keeps the sandbox awake, and ends
 /// with a typed error when the incarnation does.
 fn held(mut stream: ReadableStream, guard: &Guard) -> ReadableStream {
-    let (mut writer, reader) = ReadableStream::channel(WINDOW);
+    let (writer, reader) = ReadableStream::channel(WINDOW);
     let admission = Arc::clone(&guard.admission);
     // Ends with the stream, with its reader, or with the incarnation.
     tokio::spawn(async move {
