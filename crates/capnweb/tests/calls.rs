@@ -192,14 +192,14 @@ async fn names_of_every_javascript_object_lead_to_undefined() {
 
 #[tokio::test]
 async fn calls_start_in_order_and_a_blocked_one_stalls_nobody() {
-    let (log, mut started) = mpsc::unbounded_channel();
+    let (log, mut started) = mpsc::channel(200);
     let gate = Arc::new(Notify::new());
     let opened = gate.clone();
-    struct Main(mpsc::UnboundedSender<String>, Arc<Notify>);
+    struct Main(mpsc::Sender<String>, Arc<Notify>);
     impl capnweb::Target for Main {
         fn call(self: Arc<Self>, path: capnweb::Path, _: Vec<Value>) -> capnweb::CallFuture {
             let path = capnweb::display_path(&path);
-            self.0.send(path.clone()).unwrap();
+            self.0.try_send(path.clone()).unwrap();
             Box::pin(async move {
                 if path == "block" {
                     self.1.notified().await;

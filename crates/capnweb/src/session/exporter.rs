@@ -11,6 +11,7 @@ use crate::deferred::Deferred;
 use crate::error::ErrorValue;
 use crate::lock::lock;
 use crate::outcome::Outcome;
+use crate::stream::flow::Flow;
 use crate::stream::{ReadableStream, RemoteSink, Sink, WritableStream, pump};
 use crate::stub::{Inner, Stub};
 
@@ -122,11 +123,12 @@ impl<'a> Exporter<'a> {
             id,
             lifeline,
         )));
-        let import = Import::new(ImportKind::Stub(Arc::downgrade(&inner)));
+        let flow = Flow::new(limits.stream_window);
+        let import = Import::new(ImportKind::Sink(Arc::downgrade(&inner), flow.clone()));
         tables.imports.insert(id, import);
         self.session.outbox.push("[\"pipe\"]".to_owned());
         drop(tables);
-        let sink = RemoteSink::new(Stub::from_arc(inner), self.session.clone(), id, &limits);
+        let sink = RemoteSink::new(Stub::from_arc(inner), self.session.clone(), id, flow);
         self.pumps.push((stream, WritableStream::remote(sink)));
         Ok(id)
     }
@@ -148,11 +150,13 @@ impl<'a> Exporter<'a> {
                 }
             }
         };
-        self.add(ExportKind::Sink {
-            channel,
+        let id = self.add(ExportKind::Sink {
+            channel: channel.clone(),
             _writer: writer,
             readable: None,
-        })
+        })?;
+        self.session.tell_of_cancel(id, &channel);
+        Ok(id)
     }
 
     /// The message was sent.

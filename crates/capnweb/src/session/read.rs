@@ -102,7 +102,7 @@ impl Shared {
         let value = self.expression(decoder)?;
         let size = decoder.scan().position().saturating_sub(start);
         let export = Export::new(ExportKind::Result(self.pushed(value, size)));
-        self.add_pushed(Some(id), export)
+        self.add_pushed(id, export)
     }
 
     fn pushed(&self, value: Result<Value, ErrorValue>, size: usize) -> Arc<Deferred> {
@@ -171,7 +171,7 @@ impl Shared {
         };
         let mut export = Export::new(ExportKind::Result(deferred.clone()));
         export.auto_release = true;
-        self.add_pushed(Some(id), export)?;
+        self.add_pushed(id, export)?;
         self.resolve_when_done(id, deferred);
         Ok(())
     }
@@ -246,6 +246,12 @@ impl Shared {
             };
             match &import.kind {
                 ImportKind::Stub(_) => None,
+                ImportKind::Sink(_, flow) => {
+                    if let Outcome::Rejected(error) = &outcome {
+                        flow.fail(error.clone());
+                    }
+                    None
+                }
                 ImportKind::Result(_) if import.resolved => None,
                 ImportKind::Result(deferred) => {
                     let deferred = deferred.upgrade();
@@ -288,7 +294,7 @@ fn answered(import: Import, outcome: Outcome) {
         (ImportKind::Finish(done), Outcome::Rejected(error)) => {
             let _ = done.send(Err(error));
         }
-        (ImportKind::Stub(_) | ImportKind::Result(_), _) => {}
+        (ImportKind::Stub(_) | ImportKind::Sink(..) | ImportKind::Result(_), _) => {}
     }
 }
 

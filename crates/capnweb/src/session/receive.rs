@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::admission::Admission;
+use super::connection::CloseReason;
 use super::link::ImportLink;
 use super::shared::Shared;
 use super::tables::{Export, ExportKind, Import, ImportKind};
@@ -14,6 +15,7 @@ use crate::error::ErrorValue;
 use crate::lock::lock;
 use crate::outcome::Outcome;
 use crate::path::{Key, Path, display_path};
+use crate::stream::flow::Flow;
 use crate::stream::{Ack, Channel, Item, ReadableStream, RemoteSink, StreamWriter, WritableStream};
 use crate::stub::{Inner, Stub};
 use crate::value::Value;
@@ -153,6 +155,8 @@ impl Shared {
     pub(super) fn open_pipe(self: &Arc<Self>) -> Result<(), Fault> {
         let limits = self.limits();
         let channel = Channel::new(limits.stream_bytes);
+        let id = lock(&self.tables).pushed_id();
+        self.tell_of_cancel(id, &channel);
         let writer = StreamWriter::new(channel.clone());
         let session = self.lifeline().map(|lifeline| lifeline as Arc<_>);
         let readable = ReadableStream::new(channel.clone(), session);
@@ -161,14 +165,27 @@ impl Shared {
             _writer: writer,
             readable: Some(readable),
         };
-        self.add_pushed(None, Export::new(kind))
+        self.add_pushed(id, Export::new(kind))
     }
 
-    /// Puts an export at its pushed id, or at the next one.
-    pub(super) fn add_pushed(&self, id: Option<i64>, export: Export) -> Result<(), Fault> {
+    /// Rejects a sink when its reader goes away: the wire has no cancel, but a
+    /// peer that learns that its sink is no good stops its source. Otherwise it
+    /// would find out only at its next write, which may never come.
+    pub(super) fn tell_of_cancel(self: &Arc<Self>, id: i64, channel: &Arc<Channel>) {
+        let session = Arc::downgrade(self);
+        channel.on_cancel(move |reason| {
+            if let Some(session) = session.upgrade()
+                && lock(&session.tables).exports.contains_key(&id)
+            {
+                session.post(session.reject_message(id, reason));
+            }
+        });
+    }
+
+    /// Puts an export at its pushed id.
+    pub(super) fn add_pushed(&self, id: i64, export: Export) -> Result<(), Fault> {
         let limit = self.limits().exports;
         let mut tables = lock(&self.tables);
-        let id = id.unwrap_or_else(|| tables.pushed_id());
         if tables.closed.is_some() {
             drop(tables);
             drop(export);
@@ -200,7 +217,7 @@ impl Shared {
             )));
         }
         if let Some(import) = tables.imports.get_mut(&id) {
-            let ImportKind::Stub(weak) = &mut import.kind else {
+            let (ImportKind::Stub(weak) | ImportKind::Sink(weak, _)) = &mut import.kind else {
                 return Err(Fault::fatal(format!(
                     "The export {id} was a promise before."
                 )));
@@ -249,7 +266,18 @@ impl Shared {
     /// A sink of the peer.
     pub(crate) fn import_writable(self: &Arc<Self>, id: i64) -> Result<WritableStream, Fault> {
         let stub = self.import_stub(id)?;
-        let sink = RemoteSink::new(stub, self.clone(), id, &self.limits());
+        let flow = Flow::new(self.limits().stream_window);
+        let mut tables = lock(&self.tables);
+        match tables.imports.get_mut(&id) {
+            Some(import) => {
+                if let ImportKind::Stub(weak) = &import.kind {
+                    import.kind = ImportKind::Sink(weak.clone(), flow.clone());
+                }
+            }
+            None => flow.fail(Arc::new(CloseReason::Dropped.error(false))),
+        }
+        drop(tables);
+        let sink = RemoteSink::new(stub, self.clone(), id, flow);
         Ok(WritableStream::remote(sink))
     }
 

@@ -156,7 +156,7 @@ impl Shared {
                         deferred.complete(Outcome::Rejected(error.clone()));
                     }
                 }
-                ImportKind::Write(flow, _) => flow.fail(error.clone()),
+                ImportKind::Write(flow, _) | ImportKind::Sink(_, flow) => flow.fail(error.clone()),
                 ImportKind::Finish(done) => {
                     let _ = done.send(Err(error.clone()));
                 }

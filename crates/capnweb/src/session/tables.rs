@@ -68,6 +68,8 @@ pub(super) struct Import {
 
 pub(super) enum ImportKind {
     Stub(Weak<Inner>),
+    /// A sink, whose stream fails if the peer rejects it.
+    Sink(Weak<Inner>, Arc<Flow>),
     Result(Weak<Deferred>),
     /// A chunk of a stream.
     Write(Arc<Flow>, Sent),
@@ -88,7 +90,7 @@ impl Import {
 
     pub(super) fn is_held(&self) -> bool {
         match &self.kind {
-            ImportKind::Stub(stub) => stub.strong_count() > 0,
+            ImportKind::Stub(stub) | ImportKind::Sink(stub, _) => stub.strong_count() > 0,
             ImportKind::Result(deferred) => deferred.strong_count() > 0,
             ImportKind::Write(..) | ImportKind::Finish(_) => true,
         }

@@ -16,6 +16,7 @@ use crate::value::Value;
 /// answer it says that the reader is gone.
 pub(crate) struct Ack(Option<AckFn>);
 
+type CancelFn = Box<dyn FnOnce(&Arc<ErrorValue>) + Send>;
 type AckFn = Box<dyn FnOnce(Result<(), Arc<ErrorValue>>) + Send>;
 
 impl Ack {
@@ -64,6 +65,8 @@ struct State {
 pub(crate) struct Channel {
     limit: usize,
     state: Mutex<State>,
+    /// Tells a producer at a peer at once, not only at its next write.
+    on_cancel: Mutex<Option<CancelFn>>,
     readable: Notify,
     changed: Notify,
 }
@@ -73,9 +76,15 @@ impl Channel {
         Arc::new(Self {
             limit,
             state: Mutex::default(),
+            on_cancel: Mutex::default(),
             readable: Notify::new(),
             changed: Notify::new(),
         })
+    }
+
+    /// Calls back when the reader goes away before the end.
+    pub(crate) fn on_cancel(&self, tell: impl FnOnce(&Arc<ErrorValue>) + Send + 'static) {
+        *lock(&self.on_cancel) = Some(Box::new(tell));
     }
 
     /// Puts a chunk at the end whatever the room. Its ack answers if the
@@ -188,8 +197,11 @@ impl Channel {
         state.bytes = 0;
         drop(state);
         refuse(lost, &reason);
-        if let Some(End::Closed(Some(ack))) = end {
-            ack.answer(Err(reason));
+        let tell = lock(&self.on_cancel).take();
+        match (end, tell) {
+            (None, Some(tell)) => tell(&reason),
+            (Some(End::Closed(Some(ack))), _) => ack.answer(Err(reason)),
+            _ => {}
         }
         self.readable.notify_one();
         self.changed.notify_waiters();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::flow::Flow;
 use crate::error::ErrorValue;
-use crate::limits::Limits;
 use crate::session::Shared;
 use crate::stub::Stub;
 use crate::value::Value;
@@ -22,12 +21,12 @@ pub(crate) struct RemoteSink {
 }
 
 impl RemoteSink {
-    pub(crate) fn new(hold: Stub, session: Arc<Shared>, id: i64, limits: &Limits) -> Self {
+    pub(crate) fn new(hold: Stub, session: Arc<Shared>, id: i64, flow: Arc<Flow>) -> Self {
         Self {
             _hold: hold,
             session,
             id,
-            flow: Flow::new(limits.stream_window),
+            flow,
         }
     }
 
