@@ -37,6 +37,8 @@ const OURS: &[(&str, &[&str])] = &[
             "hutch-drivers",
         ],
     ),
+    // Whole-product tests see the product as its clients do.
+    ("hutch-e2e", &["hutch-protocol", "capnweb"]),
     ("xtask", &[]),
 ];
 
