@@ -61,7 +61,8 @@ fn code(error: &StoreError) -> ErrorCode {
         }
         StoreError::RecordConflict { .. } => ErrorCode::ResourceBusy,
         StoreError::TooManySubscriptions { .. } => ErrorCode::CapacityExceeded,
-        StoreError::WaitTimeout { .. } | StoreError::Closed => ErrorCode::OperationInterrupted,
+        StoreError::WaitTimeout { .. } => ErrorCode::ProcessReadyTimeout,
+        StoreError::Closed => ErrorCode::OperationInterrupted,
         StoreError::Database(source)
             if source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull) =>
         {

@@ -1,7 +1,7 @@
 //! Events: as a caller offers them and as the log holds them.
 
 use hutch_protocol::{ProjectId, StreamPath, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// Which stream: a project, or the whole deployment when there is none, and a
@@ -44,12 +44,18 @@ pub struct NewEvent {
     #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
     /// Names the event for ever within its stream. A second append under the
-    /// same key appends nothing.
-    #[serde(default)]
+    /// same key appends nothing. Space around it is cut when it is read from
+    /// JSON, so that whoever checks keys sees what is stored, and refused later.
+    #[serde(default, deserialize_with = "trimmed")]
     pub idempotency_key: Option<String>,
     /// The offset that this event must get.
     #[serde(default, rename = "offset")]
     pub expected_offset: Option<u64>,
+}
+
+fn trimmed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let key = Option::<String>::deserialize(deserializer)?;
+    Ok(key.map(|key| key.trim().to_owned()))
 }
 
 impl NewEvent {

@@ -120,8 +120,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`], of the first event or record that fails.
-    pub async fn commit(&self, mut transaction: Transaction) -> Result<Outcome, StoreError> {
-        validate::normalise(&mut transaction);
+    pub async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
         let bytes = validate::transaction(&transaction)?;
         self.inner.writer.commit(transaction, bytes).await
     }

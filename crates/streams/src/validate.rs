@@ -14,19 +14,6 @@ const OWN_TYPES: &str = "stream/";
 /// Keys under this prefix name the store's own events.
 const OWN_KEYS: &str = "child-stream-created:";
 
-/// Cuts the space around idempotency keys, as clients expect.
-pub(crate) fn normalise(transaction: &mut Transaction) {
-    let events = transaction
-        .appends
-        .iter_mut()
-        .flat_map(|append| &mut append.events);
-    for key in events.filter_map(|event| event.idempotency_key.as_mut()) {
-        if key.trim() != key {
-            *key = key.trim().to_owned();
-        }
-    }
-}
-
 /// Checks a whole transaction and says how many bytes of JSON it holds.
 pub(crate) fn transaction(transaction: &Transaction) -> Result<usize, StoreError> {
     let operations =
@@ -123,8 +110,8 @@ fn idempotency_key(key: &str) -> Result<(), StoreError> {
             "invalid idempotency key {key:?}: {why}"
         )))
     };
-    if key.is_empty() {
-        return refused("it is empty");
+    if key.is_empty() || key.trim() != key {
+        return refused("it is empty, or begins or ends with a space");
     }
     if key.chars().any(char::is_control) {
         return refused("it holds a control character");

@@ -1,10 +1,7 @@
 //! The disks of sandboxes.
 
-mod confined;
 mod directory;
-mod state;
 mod store;
-mod tree;
 
 pub use directory::DirectoryVolumes;
 pub use store::{Volume, VolumeError, VolumeState, VolumeStore};

@@ -6,24 +6,22 @@ pub(crate) mod streams;
 mod wire;
 
 use hutch_protocol::{StreamPath, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::StoreError;
 use crate::event::Event;
 use crate::{limits, validate};
 
-/// Which single event; as JSON `{offset}` or `{idempotencyKey}`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// Which single event.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventRef {
     /// The one at an offset.
-    #[serde(rename = "offset")]
     Offset(u64),
     /// The one that was appended under a key.
-    #[serde(rename = "idempotencyKey")]
     Key(String),
 }
 
-/// Which types of event.
+/// Which types of event. As JSON a list of types, or `"*"` for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EventTypes {
     /// All of them.
@@ -64,21 +62,17 @@ impl EventTypes {
 }
 
 /// The order of a read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Oldest first.
     #[default]
-    #[serde(rename = "asc")]
     Ascending,
     /// Newest first.
-    #[serde(rename = "desc")]
     Descending,
 }
 
-/// Which events of a stream. As JSON `{afterOffset?, beforeOffset?, eventTypes?,
-/// limit?, order?: "asc" | "desc"}`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+/// Which events of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventQuery {
     /// Only events above this offset.
     pub after_offset: u64,
@@ -87,14 +81,11 @@ pub struct EventQuery {
     /// Only events of these types.
     pub event_types: EventTypes,
     /// How many at most, from 1 to 500.
-    #[serde(deserialize_with = "wire::limit")]
     pub limit: usize,
     /// Which end comes first.
     pub order: Order,
     /// Ends the read once payloads and metadata have this many bytes together,
-    /// though never before the first event. None: `limit` alone ends it. Not
-    /// for clients to say.
-    #[serde(skip)]
+    /// though never before the first event. None: `limit` alone ends it.
     pub max_bytes: Option<usize>,
 }
 
@@ -116,7 +107,9 @@ impl EventQuery {
     /// Checks the query and normalises its filter.
     pub(crate) fn check(&mut self) -> Result<(), StoreError> {
         if self.limit == 0 {
-            return Err(StoreError::Invalid(wire::LIMIT_NOT_POSITIVE.into()));
+            return Err(StoreError::Invalid(
+                "getEvents limit must be a positive integer.".into(),
+            ));
         }
         if self.limit > limits::EVENTS_PER_READ {
             return Err(StoreError::Invalid(

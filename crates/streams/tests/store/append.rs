@@ -101,18 +101,6 @@ async fn a_committed_event_has_the_documented_json() {
 }
 
 #[tokio::test]
-async fn space_around_a_key_does_not_count() {
-    let f = Fixture::new();
-    let made = f
-        .append("/notes", vec![event("a").key(" k ")])
-        .await
-        .unwrap();
-    let again = f.append("/notes", vec![event("a").key("k")]).await.unwrap();
-    assert_eq!(made[0].event.idempotency_key.as_deref(), Some("k"));
-    assert!(!again[0].inserted);
-}
-
-#[tokio::test]
 async fn keys_belong_to_their_stream() {
     let f = Fixture::new();
     let new = || vec![event("a").key("k")];

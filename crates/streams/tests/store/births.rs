@@ -90,4 +90,6 @@ async fn the_wire_form_of_a_new_event_is_strict() {
     assert!(read(json!({"type": "a", "createdAt": "now"})).is_err());
     assert!(read(json!({"type": "a", "payload": [1]})).is_err());
     assert!(read(json!({"payload": {}})).is_err());
+    let spaced = read(json!({"type": "a", "idempotencyKey": " sandbox/x "})).unwrap();
+    assert_eq!(spaced.idempotency_key.as_deref(), Some("sandbox/x"));
 }

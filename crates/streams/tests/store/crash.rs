@@ -37,46 +37,34 @@ fn transaction(caller: usize, count: u64) -> Transaction {
         )
 }
 
-/// Not a test of its own: the process that is killed. Eight callers commit in
-/// a loop and write down each answer.
-#[test]
-#[ignore = "runs only as the child of the test below"]
-fn child() {
-    let Some(directory) = std::env::var_os(DIRECTORY) else {
-        return;
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let store = Store::open(Path::new(&directory)).unwrap();
-        let callers = (0..CALLERS).map(|caller| {
-            let store = store.clone();
-            tokio::spawn(async move {
-                let id = RecordId::new("caller", &project(), caller.to_string());
-                let before = store.record(&id).await.unwrap();
-                let mut count = before.map_or(0, |record| record.json.as_u64().unwrap());
-                loop {
-                    count += 1;
-                    store.commit(transaction(caller, count)).await.unwrap();
-                    let line = format!("\nanswered {caller} {count}\n");
-                    std::io::stdout().write_all(line.as_bytes()).unwrap();
-                }
-            })
-        });
-        futures_util::future::join_all(callers).await;
+/// The process that is killed: eight callers commit in a loop and write down
+/// each answer.
+async fn commit_until_killed(directory: &Path) {
+    let store = Store::open(directory).unwrap();
+    let callers = (0..CALLERS).map(|caller| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let id = RecordId::new("caller", &project(), caller.to_string());
+            let before = store.record(&id).await.unwrap();
+            let mut count = before.map_or(0, |record| record.json.as_u64().unwrap());
+            loop {
+                count += 1;
+                store.commit(transaction(caller, count)).await.unwrap();
+                let line = format!("\nanswered {caller} {count}\n");
+                std::io::stdout().write_all(line.as_bytes()).unwrap();
+            }
+        })
     });
+    futures_util::future::join_all(callers).await;
 }
 
+/// This test program again, as the process to be killed.
 fn start(directory: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "crash::child",
-            "--ignored",
+            "crash::what_was_answered_survives_kill_9",
             "--nocapture",
-            "--test-threads=1",
         ])
         .env(DIRECTORY, directory)
         .stdout(Stdio::piped())
@@ -153,6 +141,9 @@ async fn assert_consistent(store: &Store) -> HashMap<usize, u64> {
 
 #[tokio::test]
 async fn what_was_answered_survives_kill_9() {
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
+        return commit_until_killed(Path::new(&directory)).await;
+    }
     let directory = tempfile::TempDir::new().unwrap();
     for _ in 0..10 {
         let answered = run_and_kill(directory.path());

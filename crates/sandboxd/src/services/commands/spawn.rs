@@ -32,14 +32,13 @@ pub struct Spawned {
     pub exit: SpawnExit,
 }
 
-/// The end of a spawned command, and its life: dropping this ends the command with all that
-/// it started. The streams cannot stand for it, since over the wire a reader who has gone
-/// shows only at the next write.
+/// The end of a spawned command. The command is ended, with all that it started, once
+/// this and both of its streams are gone.
 #[derive(Debug)]
 pub struct SpawnExit {
     outcome: watch::Receiver<Outcome>,
     tree: Arc<Tree>,
-    _life: DropGuard,
+    _interest: Arc<DropGuard>,
 }
 
 impl SpawnExit {
@@ -97,12 +96,12 @@ impl Commands {
             slot,
         } = self.start(request).await?;
         let abandoned = CancellationToken::new();
-        let life = abandoned.clone().drop_guard();
+        let interest = Arc::new(abandoned.clone().drop_guard());
         let (publish, outcome) = watch::channel(None);
         let (pid, tree) = (child.pid(), child.tree());
-        let out = stream(stdout, self.sinks());
-        let err = stream(stderr, self.sinks());
-        // Ends with the command, or when its owner has dropped it.
+        let out = stream(stdout, &interest, self.sinks());
+        let err = stream(stderr, &interest, self.sinks());
+        // Ends with the command, or when nobody is interested in it any more.
         tokio::spawn(async move {
             let result = tokio::select! {
                 result = supervise(&mut child, deadline) => result,
@@ -118,7 +117,7 @@ impl Commands {
         let exit = SpawnExit {
             outcome,
             tree,
-            _life: life,
+            _interest: interest,
         };
         Ok(Spawned {
             pid,
@@ -129,21 +128,22 @@ impl Commands {
     }
 }
 
-fn stream(output: Output, sinks: &Arc<Semaphore>) -> ReadableStream {
+fn stream(output: Output, interest: &Arc<DropGuard>, sinks: &Arc<Semaphore>) -> ReadableStream {
     let (writer, stream) = ReadableStream::channel(WINDOW);
-    let sinks = Arc::clone(sinks);
+    let (interest, sinks) = (Arc::clone(interest), Arc::clone(sinks));
     // Ends with the output, or when its reader is gone.
     tokio::spawn(async move {
         if let Ok(output) = copy(output, writer).await {
             output.leave(&sinks);
         }
+        drop(interest);
     });
     stream
 }
 
 /// Copies to the end. When the reader is gone the pipe is closed instead, and the
 /// command finds out by SIGPIPE.
-async fn copy(mut output: Output, writer: StreamWriter) -> Result<Output, ErrorValue> {
+async fn copy(mut output: Output, mut writer: StreamWriter) -> Result<Output, ErrorValue> {
     loop {
         let piece = tokio::select! {
             piece = output.next() => piece,
