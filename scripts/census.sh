@@ -36,7 +36,7 @@ census() {
   for process in /sys/block/loop*/loop/backing_file; do
     [ -e "$process" ] && echo "loop device $process $(cat "$process" 2>/dev/null)"
   done
-  find /tmp /run /dev/shm -maxdepth 1 -name 'hutch*' -printf 'file %p\n' 2>/dev/null || true
+  find /tmp /dev/shm -maxdepth 1 -name 'hutch*' -printf 'file %p\n' 2>/dev/null || true
 }
 
 state() { census | LC_ALL=C sort -u; }

@@ -23,10 +23,6 @@ log=$TMPDIR/nextest.log
 step cargo nextest run --workspace --locked 2>&1 | tee "$log" || failed+=("cargo nextest")
 summary=$(grep -E '^ *Summary ' "$log" | tail -n 1)
 rm -f "$log"
-if [ -f tests/interop/package.json ]; then
-  export HUTCH_BIN=$target/$triple/debug
-  step npm test --silent --prefix tests/interop || failed+=("tests/interop")
-fi
 step scripts/fuzz.sh "${FUZZ_SECONDS:-10}" || failed+=("fuzz")
 
 scripts/census.sh compare "$before" || failed+=("census")

@@ -14,13 +14,8 @@ pub enum DriverError {
     #[error("{0}")]
     Capacity(String),
     /// A newer server owns the data directory's sandboxes.
-    #[error(
-        "a newer server (generation {newest}) owns the sandboxes of this data directory: stop this one"
-    )]
-    Superseded {
-        /// The generation that is obeyed.
-        newest: u64,
-    },
+    #[error("a newer server owns the sandboxes of this data directory ({0}): stop this one")]
+    Superseded(String),
     /// A step on the host failed.
     #[error("{step}: {cause}")]
     Step {

@@ -76,4 +76,10 @@ pub trait Instance: Send + Sync {
 
     /// What the sandbox uses. Answers from the host's own accounts.
     fn usage(&self) -> Result<Usage, DriverError>;
+
+    /// Where the time of the boot went: steps with microseconds, for reports.
+    /// Empty for a boot that was adopted.
+    fn boot_steps(&self) -> &[(String, u64)] {
+        &[]
+    }
 }

@@ -158,9 +158,13 @@ fn a_tree_ten_thousand_deep_comes_back() {
         rustix::fs::AtFlags::empty(),
     )
     .unwrap();
-    let restored = fixture.cycle(&tree, "restored");
-    assert_same(&tree, &restored);
-    assert_eq!(fingerprint(&restored).lines.len(), 10_000 + 100 + 2 + 1);
+    let saved = fixture.save(&tree);
+    let restored = fixture.empty("restored");
+    fixture.store.restore(saved.id, open(&restored)).unwrap();
+    // Equal trees have equal listings, and half a gigabyte of paths is read fewer times.
+    let again = fixture.save(&restored);
+    assert_eq!(again.listing, saved.listing);
+    assert_eq!(saved.entries, 10_000 + 100 + 2);
     // The standard library removes such a tree only in pieces.
     for root in [tree, restored] {
         let status = std::process::Command::new("rm")

@@ -1,7 +1,18 @@
 //! The native driver: Linux namespaces, made by a small spawner process.
 
+mod cgroup;
+mod data_dir;
+mod detect;
 mod driver;
+mod instance;
+mod launch;
+mod link;
 mod options;
+mod packet;
+mod poll_fd;
+mod process;
+mod protocol;
+mod socket_path;
 mod spawner;
 
 pub use driver::NativeDriver;

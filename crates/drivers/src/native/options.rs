@@ -19,6 +19,8 @@ pub struct NativeOptions {
     pub generation: Generation,
     /// How many boots are prepared ahead, 0–8.
     pub parked: usize,
+    /// Where prepared images are kept; in the data directory if not given.
+    pub image_dir: Option<PathBuf>,
 }
 
 impl NativeOptions {
@@ -37,6 +39,7 @@ impl NativeOptions {
             spawner: vec!["/proc/self/exe".into(), "spawner".into()],
             generation,
             parked: 2,
+            image_dir: None,
         }
     }
 }

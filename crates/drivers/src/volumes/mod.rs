@@ -1,7 +1,10 @@
 //! The disks of sandboxes.
 
+mod confined;
 mod directory;
+mod state;
 mod store;
+mod tree;
 
 pub use directory::DirectoryVolumes;
 pub use store::{Volume, VolumeError, VolumeState, VolumeStore};

@@ -61,7 +61,8 @@ pub(in crate::control_plane) async fn exec_stream(
 }
 
 /// `spawn({argv | command, cwd, env, stdin, timeout})`: `{pid, stdout, stderr, exit}`. `exit()`
-/// waits for `{exitCode, signal?, timedOut}`; `exit.kill(signal?)` ends or signals everything.
+/// waits for `{exitCode, signal?, timedOut}`; `exit.kill(signal?)` ends or signals everything;
+/// releasing `exit` ends everything.
 /// `spawn(command, options?)` is the same.
 pub(in crate::control_plane) async fn spawn(
     services: &Services,

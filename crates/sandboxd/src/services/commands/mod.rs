@@ -20,6 +20,7 @@ pub use output::Output;
 pub use request::{Program, Request, Stdin, invalid, timeout};
 pub use spawn::{SpawnExit, Spawned};
 pub use sse::failed_stream;
+pub(crate) use sse::{BEAT, HEARTBEAT};
 pub(crate) use supervise::survived;
 pub use supervise::{Ended, supervise};
 

@@ -32,13 +32,14 @@ pub struct Spawned {
     pub exit: SpawnExit,
 }
 
-/// The end of a spawned command. The command is ended, with all that it started, once
-/// this and both of its streams are gone.
+/// The end of a spawned command, and its life: dropping this ends the command with all that
+/// it started. The streams cannot stand for it, since over the wire a reader who has gone
+/// shows only at the next write.
 #[derive(Debug)]
 pub struct SpawnExit {
     outcome: watch::Receiver<Outcome>,
     tree: Arc<Tree>,
-    _interest: Arc<DropGuard>,
+    _life: DropGuard,
 }
 
 impl SpawnExit {
@@ -96,12 +97,12 @@ impl Commands {
             slot,
         } = self.start(request).await?;
         let abandoned = CancellationToken::new();
-        let interest = Arc::new(abandoned.clone().drop_guard());
+        let life = abandoned.clone().drop_guard();
         let (publish, outcome) = watch::channel(None);
         let (pid, tree) = (child.pid(), child.tree());
-        let out = stream(stdout, &interest, self.sinks());
-        let err = stream(stderr, &interest, self.sinks());
-        // Ends with the command, or when nobody is interested in it any more.
+        let out = stream(stdout, self.sinks());
+        let err = stream(stderr, self.sinks());
+        // Ends with the command, or when its owner has dropped it.
         tokio::spawn(async move {
             let result = tokio::select! {
                 result = supervise(&mut child, deadline) => result,
@@ -117,7 +118,7 @@ impl Commands {
         let exit = SpawnExit {
             outcome,
             tree,
-            _interest: interest,
+            _life: life,
         };
         Ok(Spawned {
             pid,
@@ -128,22 +129,21 @@ impl Commands {
     }
 }
 
-fn stream(output: Output, interest: &Arc<DropGuard>, sinks: &Arc<Semaphore>) -> ReadableStream {
+fn stream(output: Output, sinks: &Arc<Semaphore>) -> ReadableStream {
     let (writer, stream) = ReadableStream::channel(WINDOW);
-    let (interest, sinks) = (Arc::clone(interest), Arc::clone(sinks));
+    let sinks = Arc::clone(sinks);
     // Ends with the output, or when its reader is gone.
     tokio::spawn(async move {
         if let Ok(output) = copy(output, writer).await {
             output.leave(&sinks);
         }
-        drop(interest);
     });
     stream
 }
 
 /// Copies to the end. When the reader is gone the pipe is closed instead, and the
 /// command finds out by SIGPIPE.
-async fn copy(mut output: Output, mut writer: StreamWriter) -> Result<Output, ErrorValue> {
+async fn copy(mut output: Output, writer: StreamWriter) -> Result<Output, ErrorValue> {
     loop {
         let piece = tokio::select! {
             piece = output.next() => piece,

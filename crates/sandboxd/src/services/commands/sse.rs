@@ -10,10 +10,16 @@ use hutch_protocol::{ApiError, Timestamp};
 use serde_json::{Value as Json, json};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// What may wait in one event stream, in bytes, before the command is held up.
 const WINDOW: usize = 256 * 1024;
+/// How long an event stream is silent before a comment is sent. Over the wire a reader who
+/// has gone shows only at a write.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
+/// A comment of server-sent events, which every reader skips.
+pub(crate) const BEAT: &[u8] = b":\n\n";
 
 impl Commands {
     /// Starts a command and streams its events: `start`, `stdout` and `stderr`, then
@@ -152,10 +158,11 @@ async fn relay(
     }
 }
 
-async fn deliver(mut writer: StreamWriter, mut queue: mpsc::Receiver<Bytes>) {
+async fn deliver(writer: StreamWriter, mut queue: mpsc::Receiver<Bytes>) {
     loop {
         let frame = tokio::select! {
             frame = queue.recv() => frame,
+            () = tokio::time::sleep(HEARTBEAT) => Some(Bytes::from_static(BEAT)),
             _ = writer.closed() => return,
         };
         match frame {

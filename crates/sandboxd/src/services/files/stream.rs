@@ -93,7 +93,7 @@ impl Files {
     }
 }
 
-async fn copy(mut file: File, mut writer: StreamWriter) {
+async fn copy(mut file: File, writer: StreamWriter) {
     file.set_max_buf_size(PIECE);
     let mut buffer = BytesMut::new();
     loop {

@@ -2,7 +2,7 @@
 
 use super::Processes;
 use crate::managers::process_table::{Cursor, Piece, Record, Source};
-use crate::services::commands::Decoder;
+use crate::services::commands::{BEAT, Decoder, HEARTBEAT};
 use bytes::Bytes;
 use capnweb::{Canceled, ReadableStream, StreamWriter};
 use hutch_protocol::{ApiError, ErrorCode, Timestamp};
@@ -71,6 +71,7 @@ async fn run(record: &Record, writer: &mut StreamWriter) -> Result<(), Canceled>
         }
         tokio::select! {
             _ = changes.changed() => {}
+            () = tokio::time::sleep(HEARTBEAT) => writer.write(Bytes::from_static(BEAT)).await?,
             gone = writer.closed() => return Err(gone),
         }
     }
