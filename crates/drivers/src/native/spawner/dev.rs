@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{chown, symlink};
+use std::os::unix::fs::{chown, lchown, symlink};
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
-use rustix::mount::MountAttrFlags;
+use rustix::mount::{MountAttrFlags, MountFlags};
 
 use super::mounts;
 use super::step::Step;
@@ -61,7 +61,9 @@ pub fn mount(base: u32) -> io::Result<()> {
         chown(&path, Some(base), Some(base))?;
     }
     for (name, target) in LINKS {
-        symlink(target, format!("/dev/{name}"))?;
+        let path = format!("/dev/{name}");
+        symlink(target, &path)?;
+        lchown(&path, Some(base), Some(base))?;
     }
     for name in ["pts", "shm"] {
         fs::create_dir(format!("/dev/{name}"))?;
@@ -81,6 +83,14 @@ pub fn mount(base: u32) -> io::Result<()> {
     )
     .step("make /dev/shm")?;
     mounts::attach(shm, "/dev/shm")
+}
+
+/// Bounds `/dev/shm`, so that files there alone never fill the memory of
+/// commands: those would outlive every process that is killed for it.
+pub fn limit_shm(bytes: u64) -> io::Result<()> {
+    let options = std::ffi::CString::new(format!("size={bytes}"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(rustix::mount::mount_remount("/dev/shm", flags, &options)?)
 }
 
 /// Mounts an empty `/run`.

@@ -50,6 +50,8 @@ pub struct Go {
     pub boot: BootId,
     /// The name of the machine inside.
     pub hostname: String,
+    /// The size of `/dev/shm`, in bytes.
+    pub shm: u64,
 }
 
 /// What a parked process tells.
@@ -176,6 +178,7 @@ fn boot(plan: &Plan<'_>, prepared: Prepared) -> io::Result<Infallible> {
         return Err(io::Error::other("the boot came without its descriptors"));
     };
     rustix::system::sethostname(go.hostname.as_bytes()).step("set the host name")?;
+    dev::limit_shm(go.shm).step("limit /dev/shm")?;
     mounts::set(
         &daemon,
         Attributes {

@@ -150,9 +150,8 @@ impl Slot {
         generation: hutch_protocol::Generation,
     ) -> io::Result<()> {
         let mut steps = super::clock::Steps::start();
-        self.groups
-            .limit(&Limits::from(spec.instance_type))
-            .step("set limits")?;
+        let limits = Limits::from(spec.instance_type);
+        self.groups.limit(&limits).step("set limits")?;
         steps.mark("limits");
         let place = boots.join(&self.name);
         let user = listener(&place, "user").step("listen for users")?;
@@ -163,6 +162,7 @@ impl Slot {
         let go = Go {
             boot: spec.boot,
             hostname: spec.hostname.clone(),
+            shm: limits.commands_memory / 2,
         };
         let control = self
             .control

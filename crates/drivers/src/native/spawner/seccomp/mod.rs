@@ -81,19 +81,43 @@ const fn jump(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
 /// Loads the number of the call, the first field of `seccomp_data`.
 const LOAD_NUMBER: sock_filter = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
 const ALLOW: sock_filter = statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW);
-const NOT_KNOWN: sock_filter = statement(
-    libc::BPF_RET | libc::BPF_K,
-    libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32,
-);
+const NOT_KNOWN: sock_filter = refusal(libc::ENOSYS);
+/// Loads the first and the third argument, of which 32 bits count.
+const LOAD_FAMILY: sock_filter = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 16);
+const LOAD_PROTOCOL: sock_filter = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 32);
 
-/// Where two filters refuse, the last one's error counts. The x32 calls have
-/// numbers above all others; i386 calls end the process in the first filter.
+const fn refusal(error: i32) -> sock_filter {
+    statement(
+        libc::BPF_RET | libc::BPF_K,
+        libc::SECCOMP_RET_ERRNO | error as u32,
+    )
+}
+
+/// Refusals that programs expect and get over: calls that this release does
+/// not know, and families of sockets that a kernel may lack. Where two filters
+/// refuse, the last one's error counts. The x32 calls have numbers above all
+/// others; i386 calls end the process in the first filter.
 fn unknown() -> BpfProgram {
+    const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const ABOVE: u32 = libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K;
+    // Jumps count the statements that they leave out.
     vec![
         LOAD_NUMBER,
-        jump(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K, NEWEST, 0, 1),
+        jump(ABOVE, NEWEST, 9, 0),
+        jump(IS, libc::SYS_socket as u32, 0, 9),
+        LOAD_FAMILY,
+        jump(IS, libc::AF_UNIX as u32, 7, 0),
+        jump(IS, libc::AF_INET as u32, 6, 0),
+        jump(IS, libc::AF_INET6 as u32, 5, 0),
+        jump(IS, libc::AF_NETLINK as u32, 0, 2),
+        LOAD_PROTOCOL,
+        jump(IS, libc::NETLINK_ROUTE as u32, 2, 3),
+        refusal(libc::EAFNOSUPPORT),
         NOT_KNOWN,
         ALLOW,
+        jump(IS, libc::NETLINK_SOCK_DIAG as u32, 0, 1),
+        ALLOW,
+        refusal(libc::EPROTONOSUPPORT),
     ]
 }
 

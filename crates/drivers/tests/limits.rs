@@ -1,0 +1,96 @@
+//! What a greedy sandbox can take: its own limit, nothing of its daemon or of
+//! a neighbour.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use hutch_protocol::InstanceType;
+use support::{Machine, ping, run, wait_until};
+
+/// PID 1's groups, as the host sees them.
+fn groups_of(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_memory_hog_ends_at_the_limit_while_daemon_and_neighbour_answer() {
+    let machine = Machine::new().await;
+    let hog = machine.start("hog", InstanceType::Lite).await;
+    let neighbour = machine.start("neighbour", InstanceType::Lite).await;
+    let pid = hog.identity().pid;
+    wait_until("the daemon is parted from commands", || {
+        groups_of(pid).matches("/daemon").count() >= 5
+    })
+    .await;
+    let (code, _) = run(&hog, "exec python3 -c \"x = b'x' * (1 << 30)\"").await;
+    assert_ne!(code, 0);
+    assert_eq!(ping(&hog).await, "pong");
+    assert_eq!(run(&neighbour, "echo alive").await.1, "alive\n");
+    let usage = hog.usage().unwrap();
+    assert!(usage.oom_kills >= 1, "{usage:?}");
+    assert!(
+        usage.memory_bytes <= InstanceType::Lite.memory_bytes(),
+        "{usage:?}"
+    );
+    assert_eq!(neighbour.usage().unwrap().oom_kills, 0);
+    // Also what is written to memory file systems counts.
+    let (code, _) = run(&hog, "exec head -c 1G /dev/zero > /dev/shm/full").await;
+    assert_ne!(code, 0);
+    assert_eq!(ping(&hog).await, "pong");
+    drop((hog, neighbour));
+    machine.close().await;
+}
+
+#[tokio::test]
+async fn a_fork_bomb_ends_at_the_limit_while_daemon_and_neighbour_answer() {
+    let machine = Machine::new().await;
+    let bomb = machine.start("bomb", InstanceType::Lite).await;
+    let neighbour = machine.start("neighbour", InstanceType::Lite).await;
+    // Every process of it stays: 512 is where it must stop.
+    let (_, out) = run(
+        &bomb,
+        "for i in $(seq 1 2000); do sleep 1000 >/dev/null 2>&1 & done 2>&1 | tail -1; jobs -p | wc -l",
+    )
+    .await;
+    let usage = bomb.usage().unwrap();
+    let limit = u64::from(InstanceType::Lite.pids());
+    assert!(
+        usage.pids <= limit && usage.pids > limit / 2,
+        "{usage:?} {out}"
+    );
+    assert_eq!(ping(&bomb).await, "pong");
+    assert_eq!(run(&neighbour, "echo alive").await.1, "alive\n");
+    bomb.stop().await.unwrap();
+    drop((bomb, neighbour));
+    machine.close().await;
+}
+
+#[tokio::test]
+async fn a_frozen_sandbox_uses_no_time_and_goes_on() {
+    let machine = Machine::new().await;
+    let instance = machine.start("busy", InstanceType::Basic).await;
+    run(&instance, "(while :; do :; done) >/dev/null 2>&1 &").await;
+    instance
+        .freeze(std::time::Duration::from_secs(5))
+        .await
+        .unwrap();
+    let before = instance.usage().unwrap().cpu_ns;
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert_eq!(instance.usage().unwrap().cpu_ns, before);
+    instance.thaw().await.unwrap();
+    assert_eq!(ping(&instance).await, "pong");
+    let mut after = before;
+    wait_until("it uses time again", || {
+        after = instance.usage().unwrap().cpu_ns;
+        after > before + 10_000_000
+    })
+    .await;
+    // A frozen one can be stopped.
+    instance
+        .freeze(std::time::Duration::from_secs(5))
+        .await
+        .unwrap();
+    instance.stop().await.unwrap();
+    drop(instance);
+    machine.close().await;
+}

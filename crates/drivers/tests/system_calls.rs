@@ -1,0 +1,68 @@
+//! What a sandbox may not call, and that it is the sandbox that refuses.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use hutch_protocol::InstanceType;
+use support::{Machine, PROBE, run};
+
+/// Each attempt in a process of its own: `name expected error`, or the status
+/// of a process that the attempt ended.
+const TRY_ALL: &str = "for name in $($probe attempts); do echo \"$name $($probe attempt $name 2>&1 || echo killed $?)\"; done";
+
+fn parse(text: &str) -> BTreeMap<String, (String, i32)> {
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let name = words.next()?.to_owned();
+            let expected = words.next()?.to_owned();
+            Some((name, (expected, words.last()?.parse().ok()?)))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_refused_call_works_outside() {
+    let machine = Machine::new().await;
+    let instance = machine.start("calls", InstanceType::Basic).await;
+    let (code, inside) = run(&instance, &format!("probe=/proc/1/exe; {TRY_ALL}")).await;
+    assert_eq!(code, 0, "{inside}");
+    let inside = parse(&inside);
+
+    let outside = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "bash", "-c"])
+        .arg(format!("mount -t tmpfs t /mnt; probe={PROBE}; {TRY_ALL}"))
+        .output()
+        .unwrap();
+    let outside = parse(&String::from_utf8_lossy(&outside.stdout));
+
+    assert!(inside.len() > 40, "{inside:?}");
+    let refusals = [
+        libc::EPERM,
+        libc::ENOSYS,
+        libc::ENOSPC,
+        libc::EAFNOSUPPORT,
+        libc::EPROTONOSUPPORT,
+        128 + libc::SIGSYS,
+    ];
+    let mut wrong = Vec::new();
+    for (name, (_, error)) in &inside {
+        if !refusals.contains(error) {
+            wrong.push(format!("{name} gave {error} inside"));
+        }
+        let (expected, error) = &outside[name];
+        let is_shown = match expected.as_str() {
+            "works" => *error == 0,
+            _ => *error != libc::EPERM,
+        };
+        if !is_shown {
+            wrong.push(format!("{name} gave {error} outside"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    drop(instance);
+    machine.close().await;
+}
