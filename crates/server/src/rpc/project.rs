@@ -47,7 +47,7 @@ impl Itx {
                 .store
                 .list_streams(Some(&self.project.id), listing.clone())
                 .await;
-            let page = page.map_err(super::streams::store_error)?;
+            let page = page.map_err(ApiError::from)?;
             let full = page.len() == listing.limit;
             listing.after = page.last().map(|stream| stream.path.clone());
             all.extend(page.into_iter().map(

@@ -7,8 +7,8 @@ use capnweb::{CallFuture, Path, Stub, Target, Value};
 use futures_util::FutureExt;
 use hutch_protocol::{ApiError, ErrorCode, ProjectId, StreamPath, event};
 use hutch_streams::{
-    Append, Event, EventQuery, EventRef, EventTypes, NewEvent, Order, StoreError, StreamKey,
-    Subscribe, Transaction,
+    Append, Event, EventQuery, EventRef, EventTypes, NewEvent, Order, StreamKey, Subscribe,
+    Transaction,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -41,7 +41,7 @@ pub(super) struct StreamObject {
 struct Query {
     after_offset: Option<u64>,
     before_offset: Option<u64>,
-    event_types: Option<Vec<String>>,
+    event_types: EventTypes,
     limit: Option<f64>,
     order: Option<String>,
     // Accepted for clients that send it; this store has no such events.
@@ -59,7 +59,7 @@ struct Which {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 struct Wait {
     after_offset: Option<u64>,
-    event_types: Option<Vec<String>>,
+    event_types: EventTypes,
     timeout_ms: Option<f64>,
 }
 
@@ -94,7 +94,7 @@ impl StreamObject {
         let query = EventQuery {
             after_offset: query.after_offset.unwrap_or(0),
             before_offset: query.before_offset,
-            event_types: EventTypes::from_list(query.event_types),
+            event_types: query.event_types,
             limit,
             order,
             max_bytes: None,
@@ -105,7 +105,7 @@ impl StreamObject {
                 .store
                 .get_events(&self.key, query)
                 .await
-                .map_err(store_error)?,
+                .map_err(ApiError::from)?,
         )
     }
 
@@ -125,7 +125,7 @@ impl StreamObject {
             .store
             .get_event(&self.key, which)
             .await
-            .map_err(store_error)?
+            .map_err(ApiError::from)?
         {
             Some(event) => plain(&event),
             None => Ok(Value::Undefined),
@@ -138,7 +138,7 @@ impl StreamObject {
             .store
             .head(&self.key)
             .await
-            .map_err(store_error)?
+            .map_err(ApiError::from)?
         {
             Some(head) => {
                 plain(&json!({ "createdAt": head.created_at, "maxOffset": head.max_offset }))
@@ -174,7 +174,7 @@ impl StreamObject {
             .store
             .commit(Transaction::new().append(append))
             .await
-            .map_err(store_error)?;
+            .map_err(ApiError::from)?;
         let committed: Vec<&Event> = outcome.events().map(|committed| &committed.event).collect();
         plain(&committed)
     }
@@ -188,7 +188,7 @@ impl StreamObject {
         let timeout =
             timeout.ok_or_else(|| args::invalid("timeoutMs must be between 0 and 3600000"))?;
         let request = Subscribe {
-            event_types: EventTypes::from_list(wait.event_types),
+            event_types: wait.event_types,
             ..Subscribe::new(&self.project, &self.key.path).after(wait.after_offset.unwrap_or(0))
         };
         let event = self
@@ -196,7 +196,7 @@ impl StreamObject {
             .store
             .wait_for_event(request, timeout)
             .await
-            .map_err(store_error)?;
+            .map_err(ApiError::from)?;
         plain(&event)
     }
 
@@ -226,10 +226,14 @@ impl StreamObject {
             .map(|value| value.deserialize().map_err(|_| usage()))
             .transpose()?;
         let request = Subscribe {
-            event_types: EventTypes::from_list(types),
+            event_types: types.unwrap_or_default(),
             ..Subscribe::new(&self.project, &self.key.path).after(after.unwrap_or(0))
         };
-        let subscription = self.world.store.subscribe(request).map_err(store_error)?;
+        let subscription = self
+            .world
+            .store
+            .subscribe(request)
+            .map_err(ApiError::from)?;
         Ok(Value::Stub(Stub::local(Following::start(
             subscription,
             function,
@@ -257,27 +261,6 @@ fn client_event(value: &Value) -> Result<NewEvent, ApiError> {
         )));
     }
     Ok(event)
-}
-
-/// The store's failures with our codes; its words are the ones that clients
-/// match on.
-pub(super) fn store_error(error: StoreError) -> ApiError {
-    let code = match &error {
-        StoreError::Invalid(_) => ErrorCode::ValidationFailed,
-        StoreError::TooLarge { .. } => ErrorCode::PayloadTooLarge,
-        StoreError::OffsetConflict { .. } => ErrorCode::StreamOffsetConflict,
-        StoreError::IdempotencyConflict { .. } | StoreError::IdempotencyOffset { .. } => {
-            ErrorCode::IdempotencyConflict
-        }
-        StoreError::WaitTimeout { .. } => ErrorCode::ProcessReadyTimeout,
-        StoreError::TooManySubscriptions { .. } => ErrorCode::CapacityExceeded,
-        _ => ErrorCode::InternalError,
-    };
-    let typed = ApiError::new(code, error.to_string());
-    match error.name() {
-        Some(name) => typed.with("name", name),
-        None => typed,
-    }
 }
 
 impl Target for StreamObject {
