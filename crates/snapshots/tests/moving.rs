@@ -22,6 +22,9 @@ fn churn(tree: &Path, round: u64) {
         .append(true)
         .open(at("grow"))
         .unwrap();
+    if round.is_multiple_of(100) {
+        grow.set_len(0).unwrap();
+    }
     grow.write_all(&vec![b'g'; 10_000]).unwrap();
     let shrink = fs::OpenOptions::new()
         .create(true)
