@@ -66,15 +66,11 @@ impl NativeDriver {
     /// cannot run sandboxes, [`DriverError::Superseded`] if a newer server is
     /// obeyed already.
     pub async fn connect_or_start(options: NativeOptions) -> Result<Self, DriverError> {
-        if let Some(why) = Self::detect().obstacle() {
-            return Err(DriverError::Unavailable(format!(
-                "sandboxes cannot run here: {why}"
-            )));
-        }
-        let data = DataDir::open(&options.data_dir)
-            .map_err(DriverError::step("open the data directory"))?;
-        let hierarchies =
-            Hierarchies::detect().map_err(DriverError::step("look for control groups"))?;
+        let data_dir = options.data_dir.clone();
+        let (data, hierarchies) = tokio::task::spawn_blocking(move || look(&data_dir))
+            .await
+            .map_err(std::io::Error::other)
+            .map_err(DriverError::step("look at the machine"))??;
         let shared = Shared {
             options,
             data,
@@ -168,6 +164,19 @@ impl NativeDriver {
             Err(cause) => Err(DriverError::step("take a boot over")(cause)),
         }
     }
+}
+
+/// Finds out whether sandboxes can run here, and where.
+fn look(data_dir: &std::path::Path) -> Result<(DataDir, Hierarchies), DriverError> {
+    if let Some(why) = detect::report().obstacle() {
+        return Err(DriverError::Unavailable(format!(
+            "sandboxes cannot run here: {why}"
+        )));
+    }
+    let data = DataDir::open(data_dir).map_err(DriverError::step("open the data directory"))?;
+    let hierarchies =
+        Hierarchies::detect().map_err(DriverError::step("look for control groups"))?;
+    Ok((data, hierarchies))
 }
 
 impl Driver for NativeDriver {

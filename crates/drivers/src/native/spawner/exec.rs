@@ -95,6 +95,7 @@ pub fn drop_privileges(namespace: &OwnedFd, dumpable: bool) -> io::Result<()> {
     }
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     restore_signals();
+    leave_keyring()?;
     // After the ids: changing them clears it.
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
@@ -105,6 +106,19 @@ fn restore_signals() {
     // SAFETY: SIG_DFL is a valid disposition, and no handler is replaced that
     // anything relies on.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+/// Leaves the host's session keyring for a new one.
+fn leave_keyring() -> io::Result<()> {
+    const JOIN_SESSION_KEYRING: libc::c_long = 1;
+    // SAFETY: no name is given, so nothing is read.
+    let joined = unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, 0) };
+    let cause = io::Error::last_os_error();
+    // A kernel without keyrings has none to leave.
+    if joined < 0 && cause.raw_os_error() != Some(libc::ENOSYS) {
+        return Err(cause).step("leave the session keyring");
+    }
+    Ok(())
 }
 
 /// Applies the filters and becomes `program`. Returns only on failure.

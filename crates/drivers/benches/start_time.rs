@@ -1,5 +1,4 @@
-//! How long a start takes, step by step. Run by hand:
-//! `cargo nextest run -p hutch-drivers --test start_time --run-ignored all --no-capture --release`
+//! How long a start takes, step by step: `cargo bench -p hutch-drivers`, as root.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,6 +6,7 @@
     clippy::print_stdout
 )]
 
+#[path = "../tests/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;
@@ -15,9 +15,8 @@ use std::time::{Duration, Instant};
 use hutch_protocol::InstanceType;
 use support::{Machine, ping};
 
-#[tokio::test]
-#[ignore = "measures"]
-async fn start_to_first_answer() {
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
     let machine = Machine::new().await;
     let mut totals = Vec::new();
     let mut starts = Vec::new();
