@@ -2,8 +2,12 @@
 //! of each command stand beside its code.
 
 use crate::commands::{bench, doctor, exec, itx, project, sandbox, serve};
+use crate::{
+    failure::{Failure, USAGE},
+    output::style::Style,
+};
 use clap::{Args, Parser, Subcommand};
-use std::{path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 /// Pet sandboxes: named Linux machines that sleep when idle and keep their work.
 #[derive(Debug, Parser)]
@@ -88,10 +92,25 @@ pub enum Command {
 
 /// Prints clap's message. Wrong usage exits 2, help and version exit 0.
 pub fn usage(error: &clap::Error) -> ExitCode {
-    let wrong = error.use_stderr();
-    // Nothing is left to tell when the terminal is gone.
-    let _ = error.print();
-    ExitCode::from(if wrong { crate::failure::USAGE } else { 0 })
+    if !error.use_stderr() {
+        // Nothing is left to tell when the terminal is gone.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if asks_for_json(&words) {
+        let message = error.render().to_string();
+        Failure::usage(message.trim()).report(true, Style::stderr());
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(USAGE)
+}
+
+/// Whether `--json` is among our own options, when nothing could be parsed.
+fn asks_for_json(words: &[OsString]) -> bool {
+    let own = words.iter().take_while(|word| *word != "--");
+    own.into_iter().any(|word| word == "--json")
 }
 
 #[cfg(test)]

@@ -50,6 +50,12 @@ impl Failure {
         }
     }
 
+    /// The same failure with another exit code.
+    #[must_use]
+    pub fn with_exit(self, exit: u8) -> Self {
+        Self { exit, ..self }
+    }
+
     /// The same failure with facts for programs.
     #[must_use]
     pub fn with_context(self, context: Value) -> Self {

@@ -20,7 +20,6 @@ pub struct Settings {
     /// Server address as the user gave it, or the default.
     pub url: String,
     /// Whether the user named the server.
-    #[expect(dead_code, reason = "the bench will use it")]
     pub url_given: bool,
     /// Token the user gave.
     token: Option<SecretString>,
@@ -78,7 +77,6 @@ impl Settings {
         }
     }
 
-    #[expect(dead_code, reason = "the bench will use it")]
     /// The same settings, pointed at another server.
     #[must_use]
     pub fn at(&self, url: String, data_dir: PathBuf) -> Self {

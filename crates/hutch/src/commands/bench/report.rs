@@ -1,0 +1,145 @@
+//! What was measured, for people and programs.
+
+use super::samples::{Samples, rounded};
+use crate::output::table;
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, time::Duration};
+
+/// The measurements in the order they are shown.
+const ORDER: [&str; 6] = [
+    "create_exec",
+    "wake_exec",
+    "exec",
+    "crun_true",
+    "bwrap_true",
+    "bash_true",
+];
+
+/// All measurements of one run.
+#[derive(Debug)]
+pub struct Report {
+    samples: BTreeMap<&'static str, Samples>,
+    /// Parts of a measurement: measurement, part, times.
+    parts: BTreeMap<&'static str, Vec<(String, Samples)>>,
+    /// What was not measured, and why.
+    skipped: BTreeMap<&'static str, String>,
+}
+
+impl Report {
+    /// No samples yet.
+    pub fn new(skipped: BTreeMap<&'static str, String>) -> Self {
+        Self {
+            samples: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            skipped,
+        }
+    }
+
+    /// Adds a sample.
+    pub fn add(&mut self, name: &'static str, time: Duration) {
+        self.samples.entry(name).or_default().add(time);
+    }
+
+    /// Adds the time of one part of a sample.
+    pub fn add_part(&mut self, name: &'static str, part: &str, ms: f64) {
+        let parts = self.parts.entry(name).or_default();
+        match parts.iter_mut().find(|(known, _)| known == part) {
+            Some((_, samples)) => samples.add_ms(ms),
+            None => {
+                let mut samples = Samples::default();
+                samples.add_ms(ms);
+                parts.push((part.to_owned(), samples));
+            }
+        }
+    }
+
+    /// `{<measurement>: {p50, p95, p99, n, unit}, …, breakdown, skipped}`.
+    pub fn to_json(&self) -> Value {
+        let mut all = Map::new();
+        for name in ORDER {
+            if let Some(samples) = self.samples.get(name) {
+                all.insert(name.to_owned(), samples.to_json());
+            }
+        }
+        let breakdown: Map<_, _> = self
+            .parts
+            .iter()
+            .map(|(name, parts)| {
+                let parts: Map<_, _> = parts
+                    .iter()
+                    .map(|(part, samples)| (part.clone(), samples.to_json()))
+                    .collect();
+                ((*name).to_owned(), Value::Object(parts))
+            })
+            .collect();
+        all.insert("breakdown".to_owned(), Value::Object(breakdown));
+        all.insert("skipped".to_owned(), json!(self.skipped));
+        Value::Object(all)
+    }
+
+    /// A table, the parts below it.
+    pub fn to_text(&self) -> String {
+        let mut rows = Vec::new();
+        for name in ORDER {
+            if let Some(samples) = self.samples.get(name) {
+                rows.push(row(name, samples));
+            }
+        }
+        let mut text = table::render(["MS", "P50", "P95", "P99", "N"], &rows, |_, _, cell| cell);
+        for (name, parts) in &self.parts {
+            let rows: Vec<_> = parts
+                .iter()
+                .map(|(part, samples)| row(part, samples))
+                .collect();
+            let title = format!("WHERE {name} GOES");
+            let header = [title.as_str(), "P50", "P95", "P99", "N"];
+            text.push_str("\n\n");
+            text.push_str(&table::render(header, &rows, |_, _, cell| cell));
+        }
+        for (name, reason) in &self.skipped {
+            text.push_str(&format!("\n\n{name} not measured: {reason}"));
+        }
+        text
+    }
+}
+
+fn row(name: &str, samples: &Samples) -> [String; 5] {
+    let ms = |percent| format!("{:.3}", rounded(samples.percentile(percent)));
+    [
+        name.to_owned(),
+        ms(50),
+        ms(95),
+        ms(99),
+        samples.len().to_string(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_the_documented_fields() {
+        let mut report = Report::new(BTreeMap::from([("crun_true", "not installed".to_owned())]));
+        report.add("exec", Duration::from_micros(1500));
+        report.add_part("exec", "network", 0.5);
+        assert_eq!(
+            report.to_json(),
+            json!({
+                "exec": {"p50": 1.5, "p95": 1.5, "p99": 1.5, "n": 1, "unit": "ms"},
+                "breakdown": {"exec": {"network": {"p50": 0.5, "p95": 0.5, "p99": 0.5, "n": 1, "unit": "ms"}}},
+                "skipped": {"crun_true": "not installed"},
+            })
+        );
+    }
+
+    #[test]
+    fn people_see_a_table_and_what_is_missing() {
+        let mut report = Report::new(BTreeMap::from([("crun_true", "not installed".to_owned())]));
+        report.add("exec", Duration::from_micros(1500));
+        assert_eq!(
+            report.to_text(),
+            "MS    P50    P95    P99    N\nexec  1.500  1.500  1.500  1\n\ncrun_true not measured: not installed"
+        );
+    }
+}
