@@ -19,6 +19,7 @@ use crate::lock::lock;
 use crate::meter::Charge;
 use crate::outcome::Outcome;
 use crate::session::ImportLink;
+use crate::task;
 use crate::value::Value;
 
 /// A result to come.
@@ -154,15 +155,8 @@ impl Deferred {
         future: impl Future<Output = Result<Value, ErrorValue>> + Send + 'static,
         finish: impl FnOnce(&Arc<Deferred>, Outcome) -> Outcome + Send + 'static,
     ) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            self.complete(Outcome::Rejected(Arc::new(ErrorValue::new(
-                "Error",
-                "A call needs a tokio runtime.",
-            ))));
-            return;
-        };
         let weak = Arc::downgrade(self);
-        let task = runtime.spawn(async move {
+        let task = task::spawn(async move {
             let result = AssertUnwindSafe(future).catch_unwind().await;
             let result = result.unwrap_or_else(|_| Err(panicked()));
             if let Some(this) = Weak::upgrade(&weak) {
@@ -170,7 +164,12 @@ impl Deferred {
                 this.complete(outcome);
             }
         });
-        let _ = self.task.set(task.abort_handle());
+        match task {
+            Some(task) => {
+                let _ = self.task.set(task);
+            }
+            None => self.complete(Outcome::Rejected(Arc::new(task::no_runtime()))),
+        }
     }
 
     /// Completes the result and hands on what was queued, in order.

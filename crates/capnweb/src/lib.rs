@@ -30,6 +30,7 @@ mod session;
 mod stream;
 mod stub;
 mod target;
+mod task;
 mod transport;
 mod value;
 pub mod ws;

@@ -24,13 +24,13 @@ pub struct Limits {
     pub imports: usize,
     /// Received calls that wait or run at one time. One more is rejected. 16,384.
     pub pending_calls: usize,
-    /// Bytes of the arguments of those calls. 128 MiB.
+    /// What the arguments of those calls take, in bytes of text and 64 for each value. 128 MiB.
     pub pending_bytes: usize,
     /// Bytes of results that the caller has not released. 256 MiB.
     pub result_bytes: usize,
     /// Unread bytes of all received streams together. A stream that exceeds it fails. 64 MiB.
     pub stream_bytes: usize,
-    /// Bytes of one sent stream that the peer has not acknowledged. 8 MiB.
+    /// Bytes of one sent stream that the peer has not acknowledged. 4 MiB.
     pub stream_window: usize,
     /// Bytes queued for the peer from which on streams and results wait. 1 MiB.
     pub queue_bytes: usize,
@@ -55,7 +55,7 @@ impl Default for Limits {
             pending_bytes: 128 * MIB,
             result_bytes: 256 * MIB,
             stream_bytes: 64 * MIB,
-            stream_window: 8 * MIB,
+            stream_window: 4 * MIB,
             queue_bytes: MIB,
             queue_max_bytes: 128 * MIB,
         }

@@ -17,8 +17,9 @@ pub type CallFuture = BoxFuture<'static, Result<Value, ErrorValue>>;
 pub trait Target: Send + Sync + 'static {
     /// Starts a call.
     ///
-    /// Runs on the session's read loop in the order in which calls arrive, so
-    /// it must not block: admit in order here, do the rest in the future. The
+    /// Runs on the session's read loop in the order in which calls arrive (calls
+    /// queued on a result: where that result arrives, in order), so it must not
+    /// block: admit in order here, do the rest in the future. The
     /// future is dropped when the caller releases the call or goes away. An
     /// empty path calls the target itself as a function. Arguments are dropped
     /// with the call, and with them the caller's functions.

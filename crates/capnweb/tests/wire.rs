@@ -639,3 +639,77 @@ async fn a_vanished_peer_ends_the_session() {
     );
     assert!(server.connection.is_closed());
 }
+
+/// Random but plausible messages: the session goes on or ends, and gives up everything it held.
+#[test]
+fn any_sequence_of_messages_leaves_nothing_behind() {
+    use proptest::prelude::*;
+
+    let id = || -4_i64..12;
+    let leaf = prop_oneof![
+        Just("1".to_owned()),
+        Just("\"text\"".to_owned()),
+        Just("[\"bytes\",\"AQID\"]".to_owned()),
+        id().prop_map(|id| format!("[\"export\",{id}]")),
+        id().prop_map(|id| format!("[\"promise\",{id}]")),
+        id().prop_map(|id| format!("[\"writable\",{id}]")),
+        id().prop_map(|id| format!("[\"readable\",{id}]")),
+        id().prop_map(|id| format!("[\"pipeline\",{id}]")),
+        id().prop_map(|id| format!("[\"import\",{id},[\"a\"]]")),
+        Just("[\"error\",\"Error\",\"m\",null,{\"a\":1}]".to_owned()),
+    ];
+    let path = prop::sample::select(vec![
+        "",
+        "\"echo\"",
+        "\"wait\"",
+        "\"call\"",
+        "\"read\"",
+        "\"stub\"",
+        "\"write\"",
+        "\"close\"",
+        "\"abort\"",
+        "\"drain\"",
+        "\"a\",0",
+    ]);
+    let expression = leaf.prop_recursive(3, 16, 3, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3)
+                .prop_map(|items| format!("[[{}]]", items.join(","))),
+            inner.clone().prop_map(|inner| format!("{{\"a\":{inner}}}")),
+            (id(), path.clone(), prop::collection::vec(inner, 0..3)).prop_map(
+                |(id, path, args)| format!("[\"pipeline\",{id},[{path}],[{}]]", args.join(","))
+            ),
+        ]
+    });
+    let message = prop_oneof![
+        4 => expression.clone().prop_map(|expression| format!("[\"push\",{expression}]")),
+        2 => expression.clone().prop_map(|expression| format!("[\"stream\",{expression}]")),
+        1 => Just("[\"pipe\"]".to_owned()),
+        2 => id().prop_map(|id| format!("[\"pull\",{id}]")),
+        1 => (id(), 0_u64..3).prop_map(|(id, count)| format!("[\"release\",{id},{count}]")),
+        1 => (id(), expression.clone()).prop_map(|(id, expression)| format!("[\"resolve\",{id},{expression}]")),
+        1 => (id(), expression).prop_map(|(id, expression)| format!("[\"reject\",{id},{expression}]")),
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    proptest!(ProptestConfig::with_cases(200), |(messages in prop::collection::vec(message, 1..30))| {
+        runtime.block_on(async {
+            use futures_util::SinkExt as _;
+            let (server, mut peer) = start().await;
+            for text in messages {
+                // The session may have ended before.
+                let _ = peer.0.send(tokio_tungstenite::tungstenite::Message::text(text)).await;
+            }
+            drop(peer);
+            let connection = server.connection.clone();
+            within(server.driver).await.unwrap();
+            eventually("everything is given up", || {
+                let stats = connection.stats();
+                (stats.imports, stats.exports, stats.pending_calls) == (1, 0, 0) && stats.stream_bytes == 0
+            })
+            .await;
+        });
+    });
+}

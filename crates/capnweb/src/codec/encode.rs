@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
+use super::scan::first_special;
 use crate::codes;
 use crate::error::ErrorValue;
 use crate::fetch::{Request, Response};
@@ -153,26 +154,24 @@ impl<'a> Encoder<'a> {
         self.room(text.len() + 2)?;
         self.out.reserve(text.len() + 2);
         self.out.push('"');
-        let mut from = 0;
-        for (at, byte) in text.bytes().enumerate() {
-            if !matches!(byte, b'"' | b'\\' | 0..0x20) {
-                continue;
-            }
-            self.out.push_str(text.get(from..at).unwrap_or_default());
-            from = at + 1;
+        let mut rest = text;
+        while let Some(at) = first_special(rest.as_bytes()) {
+            let (plain, special) = rest.split_at(at);
+            self.out.push_str(plain);
+            let byte = special.bytes().next().unwrap_or_default();
             match byte {
                 b'"' => self.out.push_str("\\\""),
                 b'\\' => self.out.push_str("\\\\"),
                 b'\n' => self.out.push_str("\\n"),
                 b'\r' => self.out.push_str("\\r"),
                 b'\t' => self.out.push_str("\\t"),
-                _ => {
-                    self.room(text.len() - at)?;
-                    self.out.push_str(&format!("\\u{byte:04x}"));
-                }
+                _ => self.out.push_str(&format!("\\u{byte:04x}")),
             }
+            // What is special is one byte long.
+            rest = special.get(1..).unwrap_or_default();
+            self.room(rest.len())?;
         }
-        self.out.push_str(text.get(from..).unwrap_or_default());
+        self.out.push_str(rest);
         self.out.push('"');
         self.room(0)
     }

@@ -6,6 +6,26 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) usize);
 
+/// Where the first quote, backslash or control character is.
+///
+/// Looks at blocks first, without a branch in a block, for most text is long
+/// and has none.
+pub(super) fn first_special(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 64;
+    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    let clean = bytes
+        .chunks_exact(BLOCK)
+        .take_while(|block| {
+            !block
+                .iter()
+                .fold(false, |found, byte| found | special(byte))
+        })
+        .count()
+        * BLOCK;
+    let rest = bytes.get(clean..).unwrap_or_default();
+    rest.iter().position(special).map(|offset| clean + offset)
+}
+
 pub(crate) struct Scanner<'a> {
     text: &'a str,
     at: usize,

@@ -14,6 +14,7 @@ use crate::outcome::Outcome;
 use crate::stream::flow::Flow;
 use crate::stream::{ReadableStream, RemoteSink, Sink, WritableStream, pump};
 use crate::stub::{Inner, Stub};
+use crate::task;
 
 /// The places that one message takes. Dropped without
 /// [`commit`](Self::commit), it gives them back.
@@ -163,7 +164,8 @@ impl<'a> Exporter<'a> {
     pub(crate) fn commit(mut self) {
         self.exports.clear();
         for (source, sink) in std::mem::take(&mut self.pumps) {
-            tokio::spawn(pump(source, sink));
+            // Without a runtime both ends are dropped, which ends the stream.
+            let _ = task::spawn(pump(source, sink));
         }
         for (id, deferred) in std::mem::take(&mut self.promises) {
             self.session.resolve_when_done(id, deferred);

@@ -98,9 +98,9 @@ impl Shared {
 
     fn push(self: &Arc<Self>, decoder: &mut Decoder<'_>) -> Result<(), Fault> {
         let id = lock(&self.tables).pushed_id();
-        let start = decoder.scan().position();
+        let before = decoder.cost();
         let value = self.expression(decoder)?;
-        let size = decoder.scan().position().saturating_sub(start);
+        let size = decoder.cost().saturating_sub(before);
         let export = Export::new(ExportKind::Result(self.pushed(value, size)));
         self.add_pushed(id, export)
     }
@@ -132,7 +132,7 @@ impl Shared {
     /// A call whose result is sent unasked and not kept: the writes of streams.
     fn stream(self: &Arc<Self>, decoder: &mut Decoder<'_>) -> Result<(), Fault> {
         let id = lock(&self.tables).pushed_id();
-        let start = decoder.scan().position();
+        let before = decoder.cost();
         let call = match decoder.pipeline_call() {
             Ok(Some(call)) => {
                 end(decoder)?;
@@ -147,7 +147,7 @@ impl Shared {
         };
         let deferred = match call {
             Some(call) => {
-                let size = decoder.scan().position().saturating_sub(start);
+                let size = decoder.cost().saturating_sub(before);
                 match self.referent(call.id)? {
                     Referent::Sink(channel) => {
                         let session = self.clone();
@@ -165,7 +165,7 @@ impl Shared {
             }
             None => {
                 let value = self.expression(decoder)?;
-                let size = decoder.scan().position().saturating_sub(start);
+                let size = decoder.cost().saturating_sub(before);
                 self.pushed(value, size)
             }
         };

@@ -18,6 +18,7 @@ use crate::path::{Key, Path, display_path};
 use crate::stream::flow::Flow;
 use crate::stream::{Ack, Channel, Item, ReadableStream, RemoteSink, StreamWriter, WritableStream};
 use crate::stub::{Inner, Stub};
+use crate::task;
 use crate::value::Value;
 
 /// What an export id stands for.
@@ -174,9 +175,11 @@ impl Shared {
     pub(super) fn tell_of_cancel(self: &Arc<Self>, id: i64, channel: &Arc<Channel>) {
         let session = Arc::downgrade(self);
         channel.on_cancel(move |reason| {
-            if let Some(session) = session.upgrade()
-                && lock(&session.tables).exports.contains_key(&id)
-            {
+            let Some(session) = session.upgrade() else {
+                return;
+            };
+            let known = lock(&session.tables).exports.contains_key(&id);
+            if known {
                 session.post(session.reject_message(id, reason));
             }
         });
@@ -303,13 +306,15 @@ impl Shared {
     /// Sends the outcome of an export when it is there.
     pub(super) fn resolve_when_done(self: &Arc<Self>, id: i64, deferred: Arc<Deferred>) {
         let session = self.clone();
-        let task = tokio::spawn(async move {
+        let Some(task) = task::spawn(async move {
             let outcome = deferred.wait().await;
             session.send_resolution(id, outcome).await;
-        });
+        }) else {
+            return self.post(self.reject_message(id, &task::no_runtime()));
+        };
         let mut tables = lock(&self.tables);
         match tables.exports.get_mut(&id) {
-            Some(export) => export.resolver = Some(task.abort_handle()),
+            Some(export) => export.resolver = Some(task),
             None => task.abort(),
         }
     }
