@@ -1,6 +1,7 @@
 //! One output pipe of a command.
 
 use bytes::{Bytes, BytesMut};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -44,31 +45,31 @@ impl Output {
             return None;
         }
         self.buffer.reserve(PIECE);
-        let read = if *self.ended.borrow_and_update() {
-            if self.after_end >= AFTER_END {
-                return None;
-            }
-            tokio::time::timeout(QUIET, self.pipe.read_buf(&mut self.buffer))
-                .await
-                .ok()?
-        } else {
-            tokio::select! {
-                biased;
-                read = self.pipe.read_buf(&mut self.buffer) => read,
-                _ = self.ended.changed() => return Box::pin(self.next()).await,
+        let read = match self.until_ended().await {
+            Some(read) => read,
+            None if self.after_end >= AFTER_END => return None,
+            None => {
+                let read = self.pipe.read_buf(&mut self.buffer);
+                let read = tokio::time::timeout(QUIET, read).await.ok()?;
+                self.after_end += read.as_ref().copied().unwrap_or_default();
+                read
             }
         };
         match read {
+            Ok(1..) => Some(self.buffer.split().freeze()),
             Ok(0) | Err(_) => {
                 self.finished = true;
                 None
             }
-            Ok(length) => {
-                if *self.ended.borrow() {
-                    self.after_end += length;
-                }
-                Some(self.buffer.split().freeze())
-            }
+        }
+    }
+
+    /// Reads while the command itself runs; `None` once it has ended or was given up.
+    async fn until_ended(&mut self) -> Option<io::Result<usize>> {
+        tokio::select! {
+            biased;
+            _ = self.ended.wait_for(|ended| *ended) => None,
+            read = self.pipe.read_buf(&mut self.buffer) => Some(read),
         }
     }
 
