@@ -52,13 +52,13 @@ impl SlotGroups {
                 file::make(&slot.join(half))?;
             }
         }
+        v2::bound(&self.v2)?;
         v2::delegate(&self.v2, owner)
     }
 
     /// Writes the limits of the instance type.
     pub fn limit(&self, limits: &Limits) -> io::Result<()> {
-        v1::limit(&self.hierarchies, &self.group, limits)?;
-        v2::limit(&self.v2, limits.pids)
+        v1::limit(&self.hierarchies, &self.group, limits)
     }
 
     /// The `cgroup.procs` files that a boot's first process enters: the v1

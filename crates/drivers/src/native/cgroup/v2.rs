@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::file;
 
-/// How many groups a daemon may make at once, beyond one for each process.
-const SPARE_GROUPS: u64 = 64;
+/// How many groups a daemon may make at once.
+const GROUPS_MAX: &str = "4224";
 
 /// Hands `commands` to the sandbox's root: making groups below it and moving
 /// processes between them, but no limit of its own.
@@ -25,12 +25,12 @@ pub fn delegate(slot: &Path, owner: u32) -> io::Result<()> {
     chown(slot.join("cgroup.procs"))
 }
 
-/// Bounds the groups below `commands`.
-pub fn limit(slot: &Path, pids: u64) -> io::Result<()> {
+/// Bounds the groups below `commands`: one for each process of the largest
+/// instance type, and some to spare.
+pub fn bound(slot: &Path) -> io::Result<()> {
     let commands = slot.join("commands");
     file::write(&commands.join("cgroup.max.depth"), "2")?;
-    let groups = (pids + SPARE_GROUPS).to_string();
-    file::write(&commands.join("cgroup.max.descendants"), groups)
+    file::write(&commands.join("cgroup.max.descendants"), GROUPS_MAX)
 }
 
 /// Kills every process of the group, stopped and frozen ones too.

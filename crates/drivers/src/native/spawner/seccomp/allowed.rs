@@ -2,7 +2,7 @@
 //!
 //! The starting point is what Docker's default profile allows a container
 //! without added capabilities, on x86-64. Left out of it on purpose, besides
-//! what [`super::conditions`] restricts: `syslog` (reads the machine's log),
+//! what [`super::arguments`] restricts: `syslog` (reads the machine's log),
 //! `ptrace`, `process_vm_readv`, `process_vm_writev`, `kcmp`, `pidfd_getfd`
 //! and `process_madvise` (a command could take over PID 1), `io_uring_*`,
 //! `userfaultfd`, `perf_event_open`, `bpf`, `keyctl` and its kin, all mount
@@ -40,6 +40,7 @@ pub const ALLOWED: &[c_long] = &[
     libc::SYS_clock_getres,
     libc::SYS_clock_gettime,
     libc::SYS_clock_nanosleep,
+    libc::SYS_clone,
     // Its flags are behind a pointer. Namespaces are forbidden by their counts
     // in the user namespace, and commands get ENOSYS from a second filter.
     libc::SYS_clone3,
@@ -130,6 +131,7 @@ pub const ALLOWED: &[c_long] = &[
     IO_PGETEVENTS,
     libc::SYS_io_setup,
     libc::SYS_io_submit,
+    libc::SYS_ioctl,
     libc::SYS_ioprio_get,
     libc::SYS_ioprio_set,
     libc::SYS_kill,
@@ -185,6 +187,7 @@ pub const ALLOWED: &[c_long] = &[
     libc::SYS_openat,
     libc::SYS_openat2,
     libc::SYS_pause,
+    libc::SYS_personality,
     libc::SYS_pidfd_open,
     libc::SYS_pidfd_send_signal,
     libc::SYS_pipe,
@@ -306,6 +309,7 @@ pub const ALLOWED: &[c_long] = &[
     libc::SYS_uname,
     libc::SYS_unlink,
     libc::SYS_unlinkat,
+    libc::SYS_unshare,
     libc::SYS_utime,
     libc::SYS_utimensat,
     libc::SYS_utimes,
