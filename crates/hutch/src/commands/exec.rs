@@ -93,11 +93,16 @@ async fn end(exit: &ExitHandle, signal: Received, relay: &mut Relay) {
     // The command may be gone already, which is what we want.
     let _ = exit.kill(signal.name()).await;
     if tokio::time::timeout(PATIENCE, &mut *relay).await.is_ok() {
+        // The command is; what it started may have ignored the signal.
+        let _ = exit.kill("SIGTERM").await;
         return;
     }
+    let mut killed = Box::pin(exit.kill("SIGTERM"));
     tokio::select! {
-        _ = exit.kill("SIGTERM") => {}
-        _ = relay => {}
+        _ = &mut killed => {}
+        _ = relay => {
+            let _ = killed.await;
+        }
     }
 }
 

@@ -141,16 +141,16 @@ async fn boot_parts(
     };
     let ms = |field: &str| boot.get(field).and_then(serde_json::Value::as_f64);
     for (field, part) in [
-        ("workspaceMs", "boot: workspace"),
-        ("machineMs", "boot: machine"),
-        ("commitMs", "boot: environment and event"),
+        ("workspaceMs", "boot_workspace"),
+        ("machineMs", "boot_machine"),
+        ("commitMs", "boot_commit"),
     ] {
         if let Some(ms) = ms(field) {
             report.add_part(name, part, ms);
         }
     }
     if let Some(total) = ms("totalMs") {
-        report.add_part(name, "command and transport", (waited_ms - total).max(0.0));
+        report.add_part(name, "command_and_transport", (waited_ms - total).max(0.0));
     }
     Ok(())
 }

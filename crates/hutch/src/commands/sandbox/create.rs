@@ -47,8 +47,8 @@ impl CreateArgs {
 /// A bare number is seconds on the wire; all else is text for the server to judge.
 fn sleep_after(text: &str) -> SleepAfter {
     match text.parse::<f64>() {
-        Ok(seconds) => SleepAfter::Seconds(seconds),
-        Err(_) => SleepAfter::Text(text.to_owned()),
+        Ok(seconds) if seconds.is_finite() => SleepAfter::Seconds(seconds),
+        _ => SleepAfter::Text(text.to_owned()),
     }
 }
 
@@ -106,5 +106,6 @@ mod tests {
         assert_eq!(sleep_after("-1"), SleepAfter::Seconds(-1.0));
         assert_eq!(sleep_after("5m"), SleepAfter::Text("5m".into()));
         assert_eq!(sleep_after("1d"), SleepAfter::Text("1d".into()));
+        assert_eq!(sleep_after("NaN"), SleepAfter::Text("NaN".into()));
     }
 }
