@@ -74,6 +74,13 @@ impl Stub {
         matches!(*self.0, Inner::Target(_))
     }
 
+    /// Whether the object was offered by a peer, and is nothing else. A result
+    /// of this side, even one that is still to come, is not; whoever passes
+    /// references on between peers must let only remote ones through.
+    pub fn is_remote(&self) -> bool {
+        matches!(*self.0, Inner::Import(_))
+    }
+
     /// Calls a method. The call is on its way when this returns, behind all
     /// earlier ones.
     pub fn call(&self, path: impl IntoPath, args: Vec<Value>) -> Pending {

@@ -145,7 +145,7 @@ impl Handle {
     pub async fn json(&self, method: &str, args: &[Json]) -> Json {
         let value = self.call(method, args).await;
         let value = value.unwrap_or_else(|error| panic!("{method} failed: {}", message(&error)));
-        value.to_json().unwrap_or(Json::Null)
+        plain(value).to_json().unwrap_or(Json::Null)
     }
 
     /// Calls a method that must fail; gives the code and the error.
@@ -171,6 +171,20 @@ impl Handle {
         let result = self.exec(command).await;
         let code = result["exitCode"].as_i64().expect("an exit code");
         (code, string(&result["stdout"]))
+    }
+}
+
+/// The data of an answer, without its functions.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::Object(mut members) => {
+            for (_, member) in members.iter_mut() {
+                *member = plain(member.take());
+            }
+            Value::Object(members)
+        }
+        Value::Stub(_) | Value::Readable(_) | Value::Writable(_) => Value::Null,
+        other => other,
     }
 }
 

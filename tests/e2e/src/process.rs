@@ -64,21 +64,22 @@ pub fn peak_kib(pid: u32) -> u64 {
 }
 
 /// The daemon of the only sandbox that runs.
-pub fn sandboxd_of(hutch: &crate::Hutch, _name: &str) -> u32 {
+pub fn sandboxd_of(hutch: &crate::Hutch) -> u32 {
     let spawner = hutch.processes().into_iter().find(|pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split(|byte| *byte == 0).any(|word| word == b"spawner")
     });
     let spawner = spawner.expect("a spawner");
-    let is_init = |pid: &u32| {
+    let is_daemon = |pid: &u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let line = status
             .lines()
             .find_map(|line| line.strip_prefix("NSpid:"))
             .unwrap_or_default();
-        line.split_whitespace().count() == 2 && line.split_whitespace().last() == Some("1")
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name == "sandboxd\n" && line.split_whitespace().last() == Some("1")
     };
-    let daemons: Vec<u32> = children_of(spawner).into_iter().filter(is_init).collect();
+    let daemons: Vec<u32> = children_of(spawner).into_iter().filter(is_daemon).collect();
     assert_eq!(daemons.len(), 1, "one sandbox runs");
     daemons[0]
 }

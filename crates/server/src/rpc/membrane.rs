@@ -48,7 +48,7 @@ pub(super) fn inward_all(values: Vec<Value>) -> Result<Vec<Value>, ApiError> {
 /// One value on its way into a sandbox.
 fn inward(value: Value) -> Result<Value, ApiError> {
     match value {
-        Value::Stub(stub) if stub.is_local() => Err(host_object()),
+        Value::Stub(stub) if !stub.is_remote() => Err(host_object()),
         Value::Stub(stub) => Ok(Value::Stub(Stub::local(Arc::new(ClientFunction(stub))))),
         Value::Promise(_) => Err(host_object()),
         other => map_parts(other, &mut |part| inward(part)),
@@ -58,7 +58,7 @@ fn inward(value: Value) -> Result<Value, ApiError> {
 /// A result on its way out of a sandbox.
 pub(super) fn outward(value: Value, guard: &Guard) -> Result<Value, ApiError> {
     match value {
-        Value::Stub(stub) if stub.is_local() => Err(host_object()),
+        Value::Stub(stub) if !stub.is_remote() => Err(host_object()),
         Value::Stub(stub) => {
             let object = SandboxObject {
                 stub,

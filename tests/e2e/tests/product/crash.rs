@@ -22,7 +22,7 @@ async fn the_next_server_adopts_running_sandboxes_and_their_commands() {
         .sh("mkfifo go 2>/dev/null; until pgrep -f 'read line' >/dev/null; do :; done")
         .await;
     let before = sandbox.json("describe", &[]).await;
-    let daemon = sandboxd_of(&hutch, "main");
+    let daemon = sandboxd_of(&hutch);
     hutch.end(Signal::KILL);
     drop(api);
     hutch.serve();
@@ -33,7 +33,7 @@ async fn the_next_server_adopts_running_sandboxes_and_their_commands() {
         (&after["running"], &after["bootId"]),
         (&json!(true), &before["bootId"])
     );
-    assert_eq!(sandboxd_of(&hutch, "main"), daemon);
+    assert_eq!(sandboxd_of(&hutch), daemon);
     let again = sandbox.json("getProcess", &[process["id"].clone()]).await;
     assert_eq!(
         (&again["status"], &again["pid"]),
@@ -77,7 +77,7 @@ async fn the_end_of_sandboxd_is_recorded_and_the_next_call_boots() {
     sandbox
         .sh("until pgrep -x sleep >/dev/null; do :; done")
         .await;
-    kill(sandboxd_of(&hutch, "main"));
+    kill(sandboxd_of(&hutch));
     let error = call.await.unwrap_err();
     assert_eq!(error.code(), Some("OPERATION_INTERRUPTED"), "{error}");
     let stopped = json!({"eventTypes": ["sandbox/stopped"]});
@@ -97,7 +97,7 @@ async fn a_machine_that_died_without_a_server_is_told_to_the_next_one() {
     let api = hutch.api().await;
     let sandbox = api.create("main", json!({})).await;
     sandbox.sh("echo kept > f").await;
-    let daemon = sandboxd_of(&hutch, "main");
+    let daemon = sandboxd_of(&hutch);
     hutch.end(Signal::KILL);
     drop(api);
     kill(daemon);

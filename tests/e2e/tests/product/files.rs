@@ -180,7 +180,7 @@ async fn large_files_stream_both_ways_in_little_memory() {
         .create("main", json!({"instanceType": "standard-1"}))
         .await;
     sandbox.sh("true").await;
-    let daemon = hutch_e2e::sandboxd_of(&hutch, "main");
+    let daemon = hutch_e2e::sandboxd_of(&hutch);
     let before = (resident_kib(hutch.pid()), resident_kib(daemon));
     let (writer, reader) = ReadableStream::channel(1 << 20);
     let upload = sandbox.0.call(
@@ -245,7 +245,7 @@ async fn a_cancelled_stream_closes_its_file() {
     let api = hutch.api().await;
     let sandbox = api.create("main", json!({})).await;
     sandbox.sh("head -c 268435456 /dev/zero > big").await;
-    let daemon = hutch_e2e::sandboxd_of(&hutch, "main");
+    let daemon = hutch_e2e::sandboxd_of(&hutch);
     let holds = |daemon| {
         hutch_e2e::open_files(daemon)
             .iter()

@@ -1,6 +1,9 @@
 //! Each promise to users, once, through the product's own surface.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-#![allow(clippy::cloned_ref_to_slice_refs, reason = "an argument list reads the same with one element or two")]
+#![allow(
+    clippy::cloned_ref_to_slice_refs,
+    reason = "an argument list reads the same with one element or two"
+)]
 
 mod crash;
 mod door;

@@ -21,10 +21,12 @@ async fn failing_calls_with_callbacks_leave_nothing_behind() {
             assert!(result.is_err());
         }
     }
-    hutch_e2e::wait_until("the tables are back at their base", || {
-        let now = api.connection.stats();
-        (now.exports, now.imports) == (base.exports, base.imports)
-    });
+    let now = api.connection.stats();
+    assert_eq!(
+        (now.exports, now.imports),
+        (base.exports, base.imports),
+        "{base:?} {now:?}"
+    );
 }
 
 #[tokio::test]
@@ -32,12 +34,11 @@ async fn a_client_cannot_hand_its_authority_to_a_sandbox() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
     let sandbox = api.create("main", json!({})).await;
-    let error = sandbox
-        .0
-        .call("exec", vec!["true".into(), Value::Stub(api.itx.clone())])
-        .await
-        .unwrap_err();
-    assert_eq!(error.code(), Some("FORBIDDEN"), "{error}");
+    for stub in [&api.itx, &api.session, &sandbox.0, &api.connection.main()] {
+        let args = vec!["true".into(), Value::Stub(stub.clone())];
+        let error = sandbox.0.call("exec", args).await.unwrap_err();
+        assert_eq!(error.code(), Some("FORBIDDEN"), "{error}");
+    }
 }
 
 /// Runs a script of tests/interop with the official npm client.
@@ -100,7 +101,7 @@ fn the_official_client_streams_a_large_file_and_cancels_one() {
             .status
             .success()
     );
-    let daemon = hutch_e2e::sandboxd_of(&hutch, "main");
+    let daemon = hutch_e2e::sandboxd_of(&hutch);
     let before = (
         hutch_e2e::resident_kib(hutch.pid()),
         hutch_e2e::resident_kib(daemon),

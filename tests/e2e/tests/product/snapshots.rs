@@ -24,6 +24,18 @@ fn workspace(hutch: &Hutch) -> PathBuf {
     panic!("no workspace below the volumes");
 }
 
+/// What a new disk, or another host, would look like.
+fn lose_volumes(hutch: &Hutch) {
+    for project in fs::read_dir(hutch.data_dir().join("volumes"))
+        .unwrap()
+        .flatten()
+    {
+        if project.file_type().unwrap().is_dir() {
+            fs::remove_dir_all(project.path()).unwrap();
+        }
+    }
+}
+
 fn fingerprint(hutch: &Hutch) -> TreeFingerprint {
     let tree = OwnedFd::from(fs::File::open(workspace(hutch)).unwrap());
     TreeFingerprint::of(tree, Rules::default()).unwrap()
@@ -78,8 +90,7 @@ async fn a_volume_that_is_lost_comes_back_from_its_snapshot() {
     assert_eq!(sandbox.exec(EVERY_KIND).await["exitCode"], 0);
     sandbox.json("sleep", &[]).await;
     let first = fingerprint(&hutch);
-    fs::remove_dir_all(hutch.data_dir().join("volumes")).unwrap();
-    fs::create_dir(hutch.data_dir().join("volumes")).unwrap();
+    lose_volumes(&hutch);
     assert_eq!(
         sandbox.sh("cat tree/deep/../hard").await,
         (0, "hello\n".into())
@@ -149,8 +160,7 @@ async fn a_damaged_snapshot_degrades_and_can_be_given_up() {
     let sandbox = api.create("main", json!({})).await;
     sandbox.sh("echo precious > f").await;
     sandbox.json("sleep", &[]).await;
-    fs::remove_dir_all(hutch.data_dir().join("volumes")).unwrap();
-    fs::create_dir(hutch.data_dir().join("volumes")).unwrap();
+    lose_volumes(&hutch);
     let mut damaged = 0;
     let mut places = vec![hutch.data_dir().join("snapshots")];
     while let Some(place) = places.pop() {
