@@ -6,7 +6,7 @@
 #[path = "../tests/rpc/sandbox.rs"]
 mod sandbox;
 
-use sandbox::Sandbox;
+use sandbox::{Groups, Sandbox};
 use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,14 +15,17 @@ const ROUNDS: usize = 500;
 
 fn main() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let (ours, bare) = runtime.block_on(measure());
+    let times = runtime.block_on(measure());
     let mut out = std::io::stdout();
-    for (name, mut times) in [("exec", ours), ("bash", bare)] {
+    for (name, mut times) in ["exec, in a group", "exec, without", "bash"]
+        .into_iter()
+        .zip(times)
+    {
         times.sort();
         let at = |part: usize| times[times.len() * part / 100];
         writeln!(
             out,
-            "{name}  p50 {:?}  p95 {:?}  p99 {:?}",
+            "{name:16}  p50 {:?}  p95 {:?}  p99 {:?}",
             at(50),
             at(95),
             at(99)
@@ -31,13 +34,17 @@ fn main() {
     }
 }
 
-async fn measure() -> (Vec<Duration>, Vec<Duration>) {
-    let sandbox = Sandbox::start().await;
-    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+/// Rounds of ours with groups, ours without, and bash.
+async fn measure() -> [Vec<Duration>; 3] {
+    let grouped = Sandbox::start_with(Groups::Available).await;
+    let plain = Sandbox::start_with(Groups::None).await;
+    let [mut ours, mut descent, mut bare] = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {
-        let started = Instant::now();
-        assert_eq!(sandbox.exec("true").await.code, 0);
-        ours.push(started.elapsed());
+        for (sandbox, times) in [(&grouped, &mut ours), (&plain, &mut descent)] {
+            let started = Instant::now();
+            assert_eq!(sandbox.exec("true").await.code, 0);
+            times.push(started.elapsed());
+        }
         let started = Instant::now();
         let run = tokio::task::spawn_blocking(|| {
             Command::new("/usr/bin/bash")
@@ -48,5 +55,5 @@ async fn measure() -> (Vec<Duration>, Vec<Duration>) {
         assert!(run.await.unwrap().status.success());
         bare.push(started.elapsed());
     }
-    (ours, bare)
+    [ours, descent, bare]
 }

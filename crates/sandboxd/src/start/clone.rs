@@ -25,47 +25,88 @@ pub(super) enum Side {
     },
 }
 
-/// The name of the control group of call `call`, below the commands group.
-pub(super) fn group_name(call: u64) -> String {
-    format!("c{call}")
+/// Makes the groups of calls, each a call ahead: making one takes longer than cloning.
+#[derive(Debug)]
+pub(super) struct Groups<'a> {
+    directory: &'a OwnedFd,
+    ahead: Option<(u64, OwnedFd)>,
 }
 
-/// Clones this process as a child of PID 1, into the group of `call` below
-/// `groups` when it can be made, and into the starter's own groups otherwise.
-///
-/// The starter is suspended until the child executes or ends (`CLONE_VFORK`; the
-/// memory is copied, not shared), so a failure report is complete when this returns.
-pub(super) fn clone_child(groups: Option<&OwnedFd>, call: u64) -> Result<Side, Errno> {
-    let group = groups.and_then(|groups| {
+impl<'a> Groups<'a> {
+    pub(super) fn new(directory: &'a OwnedFd) -> Self {
+        Self {
+            directory,
+            ahead: None,
+        }
+    }
+
+    /// Makes the group that the call after `call` will most likely ask for.
+    pub(super) fn make_ahead(&mut self, call: u64) {
+        let next = call.wrapping_add(1);
+        self.ahead = self.make(next).map(|group| (next, group));
+    }
+
+    fn take(&mut self, call: u64) -> Option<OwnedFd> {
+        match self.ahead.take() {
+            Some((made, group)) if made == call => return Some(group),
+            Some((made, _)) => self.remove(made),
+            None => {}
+        }
+        self.make(call)
+    }
+
+    fn make(&self, call: u64) -> Option<OwnedFd> {
         let name = group_name(call);
-        match rustix::fs::mkdirat(groups, name.as_str(), Mode::from_raw_mode(0o755)) {
+        match rustix::fs::mkdirat(self.directory, name.as_str(), Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(_) => return None,
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        rustix::fs::openat(groups, name.as_str(), flags, Mode::empty()).ok()
-    });
-    if let Some(group) = &group {
-        match clone3_into(group) {
-            // The kernel has no clone3, a filter hides it, or the group does not take processes.
-            Err(
-                Errno::NOSYS
-                | Errno::INVAL
-                | Errno::PERM
-                | Errno::ACCESS
-                | Errno::BUSY
-                | Errno::OPNOTSUPP
-                | Errno::BADF,
-            ) => {
-                if let Some(groups) = groups {
-                    let _ =
-                        rustix::fs::unlinkat(groups, group_name(call).as_str(), AtFlags::REMOVEDIR);
-                }
-            }
-            other => return other,
-        }
+        rustix::fs::openat(self.directory, name.as_str(), flags, Mode::empty()).ok()
     }
-    plain_clone()
+
+    fn remove(&self, call: u64) {
+        let _ = rustix::fs::unlinkat(
+            self.directory,
+            group_name(call).as_str(),
+            AtFlags::REMOVEDIR,
+        );
+    }
+}
+
+/// The name of the control group of call `call`, below the commands group.
+fn group_name(call: u64) -> String {
+    format!("c{call}")
+}
+
+/// Clones this process as a child of PID 1, into the group of `call` when it can be made,
+/// and into the starter's own groups otherwise.
+///
+/// The starter is suspended until the child executes or ends (`CLONE_VFORK`; the
+/// memory is copied, not shared), so a failure report is complete when this returns.
+pub(super) fn clone_child(groups: Option<&mut Groups<'_>>, call: u64) -> Result<Side, Errno> {
+    let Some(groups) = groups else {
+        return plain_clone();
+    };
+    let Some(group) = groups.take(call) else {
+        return plain_clone();
+    };
+    match clone3_into(&group) {
+        // The kernel has no clone3, a filter hides it, or the group does not take processes.
+        Err(
+            Errno::NOSYS
+            | Errno::INVAL
+            | Errno::PERM
+            | Errno::ACCESS
+            | Errno::BUSY
+            | Errno::OPNOTSUPP
+            | Errno::BADF,
+        ) => {
+            groups.remove(call);
+            plain_clone()
+        }
+        other => other,
+    }
 }
 
 fn clone3_into(group: &OwnedFd) -> Result<Side, Errno> {

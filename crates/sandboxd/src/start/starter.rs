@@ -1,7 +1,7 @@
 //! The starter process: one thread, one loop.
 
 use super::channel::{Channel, Received};
-use super::clone::{Side, clone_child};
+use super::clone::{Groups, Side, clone_child};
 use super::command::{Plan, become_command};
 use super::launch::{Launch, Outcome, Stage};
 use super::report::{Report, last_errno};
@@ -68,6 +68,7 @@ fn serve(
 ) -> ! {
     settle(settings);
     let oom_score = oom_score();
+    let mut groups = settings.groups.map(Groups::new);
     while let Ok(Some(Received {
         launch,
         descriptors,
@@ -83,7 +84,7 @@ fn serve(
                     oom_score: &oom_score,
                     report,
                 };
-                start(settings, launch, &plan)
+                start(groups.as_mut(), launch, &plan)
             }
             None => Outcome::Failed {
                 stage: Stage::Request,
@@ -94,12 +95,15 @@ fn serve(
         if channel.reply(call, outcome).is_err() {
             break;
         }
+        if let Some(groups) = &mut groups {
+            groups.make_ahead(call);
+        }
     }
     // SAFETY: the daemon is gone; ends this process without running its handlers.
     unsafe { libc::_exit(0) }
 }
 
-fn start(settings: &StarterSettings<'_>, launch: &Launch, plan: &Plan<'_>) -> Outcome {
+fn start(groups: Option<&mut Groups<'_>>, launch: &Launch, plan: &Plan<'_>) -> Outcome {
     if plan.descriptors.len() != 3 + usize::from(launch.script) {
         return Outcome::Failed {
             stage: Stage::Request,
@@ -107,7 +111,7 @@ fn start(settings: &StarterSettings<'_>, launch: &Launch, plan: &Plan<'_>) -> Ou
         };
     }
     plan.report.clear();
-    match clone_child(settings.groups, launch.call) {
+    match clone_child(groups, launch.call) {
         Ok(Side::Child { grouped }) => become_command(plan, grouped),
         Ok(Side::Parent { pid, grouped }) => match plan.report.failure() {
             None => Outcome::Started {

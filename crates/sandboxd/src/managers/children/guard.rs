@@ -80,7 +80,10 @@ impl Child {
     /// Lets what the child started and left behind live on.
     pub fn release(mut self) {
         if let Some(tree) = self.guard.tree.take() {
-            tree.release();
+            // Removing a group takes a while, which no answer need wait for.
+            self.guard
+                .cleanups
+                .spawn_blocking_on(move || tree.release(), &self.guard.runtime);
         }
     }
 }
