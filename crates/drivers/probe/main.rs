@@ -12,6 +12,10 @@ fn main() -> ExitCode {
     let mode = args.next();
     match mode.as_ref().and_then(|mode| mode.to_str()) {
         Some("spawner") => hutch_drivers::native::spawner_main(args),
+        Some("report") => {
+            let report = hutch_drivers::NativeDriver::detect();
+            say(&report.obstacle().unwrap_or_else(|| "none".into()))
+        }
         Some("attempts") => say(&attempts::names().join("\n")),
         Some("attempt") => {
             let name = args.next().unwrap_or_default();

@@ -16,6 +16,11 @@ pub enum DriverError {
     /// A newer server owns the data directory's sandboxes.
     #[error("a newer server owns the sandboxes of this data directory ({0}): stop this one")]
     Superseded(String),
+    /// The spawner that holds the sandboxes is of another release.
+    #[error(
+        "another release of hutch started the sandboxes of this data directory ({0}): let it stop them first"
+    )]
+    Version(String),
     /// A step on the host failed.
     #[error("{step}: {cause}")]
     Step {

@@ -163,6 +163,7 @@ impl Link {
         match answer {
             Answer::Failed { reason, message } => Err(match reason {
                 Refusal::Capacity => DriverError::Capacity(message),
+                Refusal::Version => DriverError::Version(message),
                 Refusal::Superseded => DriverError::Superseded(message),
                 Refusal::Step => DriverError::Step {
                     step: what.into(),
@@ -212,7 +213,8 @@ async fn read(socket: Arc<AsyncFd<OwnedFd>>, calls: Arc<Calls>) {
             break;
         };
         match ready.try_io(|socket| packet::receive::<Reply>(socket.as_fd())) {
-            Ok(Ok(Some((reply, fds)))) if reply.v == VERSION => calls.deliver(reply, fds),
+            // A spawner of another version says so in what all versions read.
+            Ok(Ok(Some((reply, fds)))) => calls.deliver(reply, fds),
             Ok(outcome) => {
                 if let Err(cause) = outcome {
                     tracing::warn!(%cause, "the spawner's connection failed");

@@ -112,6 +112,8 @@ pub enum Answer {
 pub enum Refusal {
     /// A newer server is obeyed.
     Superseded,
+    /// The server speaks another version.
+    Version,
     /// No room for one more.
     Capacity,
     /// A step on the host failed.

@@ -7,7 +7,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, lis
 
 use crate::native::data_dir::DataDir;
 use crate::native::packet;
-use crate::native::protocol::{Answer, Reply, Request, VERSION};
+use crate::native::protocol::{Answer, Refusal, Reply, Request, VERSION};
 use crate::native::socket_path;
 
 /// How many connections may wait for their first packet.
@@ -136,6 +136,12 @@ enum Received {
 fn receive(peer: &OwnedFd) -> Received {
     match packet::receive::<Request>(peer) {
         Ok(Some((request, _))) if request.v == VERSION => Received::Request(request),
+        Ok(Some((request, _))) => {
+            let message = format!("the spawner speaks version {VERSION} of its protocol");
+            let reason = Refusal::Version;
+            let _ = send_to(peer, request.id, Answer::Failed { reason, message }, &[]);
+            Received::End
+        }
         Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => Received::Nothing,
         // The end, a failure or something that is not our protocol.
         _ => Received::End,
