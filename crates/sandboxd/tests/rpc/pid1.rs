@@ -2,6 +2,8 @@
 
 use crate::sandbox::{Groups, Sandbox, ok};
 use futures_util::future::join_all;
+use rustix::process::{Pid, Signal};
+use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orphans_are_reaped_and_no_status_is_lost() {
@@ -94,12 +96,57 @@ async fn a_term_is_forwarded_and_ends_the_daemon() {
         .await
         .unwrap();
     sandbox.until("test -e ready").await;
-    let daemon = rustix::process::Pid::from_raw(sandbox.daemon()).unwrap();
-    rustix::process::kill_process(daemon, rustix::process::Signal::TERM).unwrap();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
-    while std::fs::read(format!("/proc/{}/stat", daemon.as_raw_nonzero())).is_ok() {
-        assert!(std::time::Instant::now() < deadline, "the daemon goes on");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    let daemon = Pid::from_raw(sandbox.daemon()).unwrap();
+    rustix::process::kill_process(daemon, Signal::TERM).unwrap();
+    gone(daemon).await;
     assert_eq!(std::fs::read_to_string(mark).unwrap(), "told\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_under_their_filter_and_the_daemon_does_not() {
+    // mkdir and mkdirat are refused with EPERM, all else is allowed.
+    const PROGRAM: [(u16, u8, u8, u32); 5] = [
+        (0x20, 0, 0, 0),
+        (0x15, 2, 0, 83),
+        (0x15, 1, 0, 258),
+        (0x06, 0, 0, 0x7fff_0000),
+        (0x06, 0, 0, 0x0005_0001),
+    ];
+    let record = |(code, jt, jf, k): (u16, u8, u8, u32)| {
+        [&code.to_ne_bytes()[..], &[jt, jf], &k.to_ne_bytes()].concat()
+    };
+    let records: Vec<u8> = PROGRAM.into_iter().flat_map(record).collect();
+    let sandbox = Sandbox::start_filtered(Groups::Available, Some(&records)).await;
+    let refused = sandbox.exec("mkdir d").await;
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("Operation not permitted"));
+    let filters = sandbox.exec("grep Seccomp: /proc/self/status").await;
+    assert_eq!(filters, ok("Seccomp:\t2\n"));
+    sandbox
+        .call("sandbox.mkdir", vec!["d".into()])
+        .await
+        .unwrap();
+    let open = sandbox.exec("test -d d && ls /proc/self/fd | wc -l").await;
+    assert_eq!(open, ok("4\n"));
+}
+
+/// The starter's place in the groups cannot be had again, so the daemon ends with it: the
+/// host sees a sandbox that stopped, and the next call boots one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_kills_everything_ends_the_sandbox() {
+    let sandbox = Sandbox::start().await;
+    let daemon = Pid::from_raw(sandbox.daemon()).unwrap();
+    let end = sandbox
+        .call("sandbox.exec", vec!["kill -9 -1; sleep 95".into()])
+        .await;
+    assert_eq!(end.unwrap_err().code(), Some("RPC_DISCONNECTED"));
+    gone(daemon).await;
+}
+
+async fn gone(process: Pid) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while rustix::process::test_kill_process(process).is_ok() {
+        assert!(Instant::now() < deadline, "the process goes on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

@@ -37,6 +37,11 @@ impl Sandbox {
     }
 
     pub async fn start_with(groups: Groups) -> Self {
+        Self::start_filtered(groups, None).await
+    }
+
+    /// Starts a daemon whose commands get this system-call filter, as raw records.
+    pub async fn start_filtered(groups: Groups, filter: Option<&[u8]>) -> Self {
         assert!(
             rustix::process::geteuid().is_root(),
             "these tests make namespaces: run them as root"
@@ -49,18 +54,19 @@ impl Sandbox {
         let opened = group
             .as_ref()
             .map(|path| inheritable(&std::fs::File::open(path).unwrap()));
-        let script = "exec 3<&$1 4<&$2; [ -n \"$3\" ] && exec 5<&$3; exec unshare --pid --fork --kill-child --mount-proc \"$0\"";
+        let filter = filter.map(|records| {
+            let path = directory.path().join("filter");
+            std::fs::write(&path, records).unwrap();
+            inheritable(&std::fs::File::open(path).unwrap())
+        });
+        let number = |fd: &Option<OwnedFd>| fd.as_ref().map(|fd| fd.as_raw_fd().to_string());
+        let script = "exec 3<&$1 4<&$2; [ -n \"$3\" ] && exec 5<&$3; [ -n \"$4\" ] && exec 8<&$4; exec unshare --pid --fork --kill-child --mount-proc \"$0\"";
         let mut command = Command::new("/usr/bin/bash");
         command
             .args(["-c", script, env!("CARGO_BIN_EXE_sandboxd")])
             .arg(user.as_raw_fd().to_string())
             .arg(control.as_raw_fd().to_string())
-            .arg(
-                opened
-                    .as_ref()
-                    .map(|fd| fd.as_raw_fd().to_string())
-                    .unwrap_or_default(),
-            )
+            .args([&opened, &filter].map(|fd| number(fd).unwrap_or_default()))
             .env_clear()
             .env(
                 "PATH",
@@ -73,8 +79,11 @@ impl Sandbox {
         if opened.is_some() {
             command.env("SANDBOXD_COMMANDS_CGROUP", "5");
         }
+        if filter.is_some() {
+            command.env("SANDBOXD_COMMAND_SECCOMP", "8");
+        }
         let outer = command.spawn().unwrap();
-        drop((user, control, opened));
+        drop((user, control, opened, filter));
         let (connection, main) = connect(&directory.path().join("user"), None).await;
         Self {
             outer,

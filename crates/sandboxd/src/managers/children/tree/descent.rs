@@ -16,15 +16,19 @@ const ROUNDS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Descent {
     leader: i32,
+    /// When the leader started; `None` if it had ended before that could be read.
+    started: Option<u64>,
     /// Process id and start time of everyone seen.
     known: Mutex<HashSet<(i32, u64)>>,
 }
 
 impl Descent {
     pub(super) fn new(leader: i32) -> Self {
-        let known = start_time(leader).map(|started| (leader, started));
+        let started = start_time(leader);
+        let known = started.map(|started| (leader, started));
         Self {
             leader,
+            started,
             known: Mutex::new(known.into_iter().collect()),
         }
     }
@@ -32,6 +36,10 @@ impl Descent {
     /// The living members. Zombies do not count.
     pub(super) fn members(&self) -> io::Result<Vec<i32>> {
         let all = processes()?;
+        // Once another process has the leader's number, a session of that number is its.
+        let session_is_ours = all
+            .get(&self.leader)
+            .is_none_or(|now| self.started == Some(now.started));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let before = known.len();
@@ -40,7 +48,7 @@ impl Descent {
                     .get(&process.parent)
                     .map(|parent| (process.parent, parent.started));
                 let descends = parent.is_some_and(|parent| known.contains(&parent));
-                if descends || process.session == self.leader {
+                if descends || (session_is_ours && process.session == self.leader) {
                     known.insert((*pid, process.started));
                 }
             }
