@@ -1,7 +1,7 @@
 //! The connection and its session.
 
 use crate::{ClientError, Project, decode, transport::Address};
-use capnweb::{Connection, Limits, Pending, Session, Stub, Value};
+use capnweb::{Connection, Limits, Session, Stub, Transport, Value};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,9 +22,25 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Awaits an answer and tells a refusal from a lost connection.
-    pub(crate) async fn answer(&self, pending: Pending) -> Result<Value, ClientError> {
-        pending.await.map_err(ClientError::from)
+    /// Makes a call and awaits its answer.
+    pub(crate) async fn call(
+        &self,
+        on: &Stub,
+        path: &str,
+        args: Vec<Value>,
+    ) -> Result<Value, ClientError> {
+        if self.connection.is_closed() {
+            return Err(self.connection.closed().await.error(false).into());
+        }
+        Ok(on.call(path, args).await?)
+    }
+
+    /// Reads a property.
+    pub(crate) async fn get(&self, on: &Stub, path: &str) -> Result<Value, ClientError> {
+        if self.connection.is_closed() {
+            return Err(self.connection.closed().await.error(false).into());
+        }
+        Ok(on.get(path).await?)
     }
 
     /// Resolves when the connection has ended.
@@ -53,6 +69,11 @@ impl Client {
     pub async fn connect(url: &str, token: SecretString) -> Result<Self, ClientError> {
         let limits = Limits::default();
         let transport = Address::parse(url)?.connect(&limits).await?;
+        Ok(Self::over(transport, limits, &token))
+    }
+
+    /// The same over a transport that is connected already, such as a Unix socket.
+    pub fn over(transport: impl Transport, limits: Limits, token: &SecretString) -> Self {
         let (connection, driver) = Session::start(transport, None, limits);
         // Ends by itself with the last reference to the session.
         tokio::spawn(driver);
@@ -63,22 +84,21 @@ impl Client {
             .main()
             .call("authenticate", vec![Value::from_json(credentials)])
             .stub();
-        Ok(Self { link, session })
+        Self { link, session }
     }
 
     /// Who the token belongs to.
     pub async fn whoami(&self) -> Result<serde_json::Value, ClientError> {
-        let answer = self
-            .link
-            .answer(self.session.call("whoami", vec![]))
-            .await?;
+        let answer = self.link.call(&self.session, "whoami", vec![]).await?;
         decode::json("whoami", &answer)
     }
 
     /// All projects the token reaches.
     pub async fn list_projects(&self) -> Result<Vec<ProjectInfo>, ClientError> {
-        let pending = self.session.call("projects.list", vec![]);
-        let answer = self.link.answer(pending).await?;
+        let answer = self
+            .link
+            .call(&self.session, "projects.list", vec![])
+            .await?;
         decode::typed("projects.list", &answer)
     }
 
@@ -89,8 +109,8 @@ impl Client {
         let itx = pending.stub();
         // The id is read in the same round trip as the creation.
         let id = itx.get("projectId");
-        self.link.answer(pending).await?;
-        let id = self.link.answer(id).await?;
+        pending.await?;
+        let id = id.await?;
         Ok(ProjectInfo {
             id: decode::typed("projects.create", &id)?,
             slug: slug.to_owned(),

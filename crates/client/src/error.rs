@@ -27,9 +27,7 @@ pub enum ClientError {
     #[error(transparent)]
     Server(Box<ServerError>),
     /// The connection ended before the answer came.
-    #[error(
-        "the connection to the server ended before the answer came: {reason}; the operation may have happened, look before you repeat it"
-    )]
+    #[error("the connection to the server ended: {reason}; {}", outcome(*admitted))]
     Interrupted {
         /// What the transport said.
         reason: String,
@@ -58,6 +56,13 @@ pub enum ClientError {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+fn outcome(admitted: Option<bool>) -> &'static str {
+    match admitted {
+        Some(false) => "the operation was not sent: connect again and repeat it",
+        _ => "the operation may have happened: look before you repeat it",
+    }
 }
 
 impl ClientError {

@@ -43,14 +43,13 @@ impl Project {
 
     /// The project's id, `prj_…`. Fails with PROJECT_NOT_FOUND where there is none.
     pub async fn id(&self) -> Result<String, ClientError> {
-        let answer = self.link.answer(self.itx.get("projectId")).await?;
+        let answer = self.link.get(&self.itx, "projectId").await?;
         decode::typed("projectId", &answer)
     }
 
     /// Every sandbox that was ever made in the project, destroyed ones too.
     pub async fn list_sandboxes(&self) -> Result<Vec<SandboxInfo>, ClientError> {
-        let pending = self.itx.call("sandboxes.list", vec![]);
-        let answer = self.link.answer(pending).await?;
+        let answer = self.link.call(&self.itx, "sandboxes.list", vec![]).await?;
         decode::typed("sandboxes.list", &answer)
     }
 
@@ -71,7 +70,7 @@ impl Project {
 
     /// Makes sure that the project exists and answers it as an RPC object.
     pub async fn open(&self) -> Result<Stub, ClientError> {
-        match self.link.answer(self.itx.get(())).await? {
+        match self.link.get(&self.itx, "").await? {
             Value::Stub(itx) => Ok(itx),
             _ => Err(ClientError::Shape {
                 call: "projects.get".to_owned(),

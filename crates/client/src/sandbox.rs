@@ -156,7 +156,7 @@ impl Sandbox {
 
     /// Calls any method of the handle and awaits its answer.
     pub async fn call(&self, method: &str, args: Vec<Value>) -> Result<Value, ClientError> {
-        self.link.answer(self.begin(method, args)).await
+        self.link.call(&self.handle, method, args).await
     }
 
     /// Sends a call at once, in order; the answer is awaited where it is needed.

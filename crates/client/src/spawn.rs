@@ -105,13 +105,13 @@ impl ExitHandle {
     /// Sends a signal, such as `SIGINT`, to the program and all it started.
     /// `SIGTERM` and `SIGKILL` also see to it that nothing is left.
     pub async fn kill(&self, signal: &str) -> Result<(), ClientError> {
-        let pending = self.exit.call("kill", vec![Value::from(signal)]);
-        self.link.answer(pending).await.map(drop)
+        let args = vec![Value::from(signal)];
+        self.link.call(&self.exit, "kill", args).await.map(drop)
     }
 
     /// The end of the program.
     pub async fn wait(&self) -> Result<Exit, ClientError> {
-        let answer = self.link.answer(self.exit.call((), vec![])).await?;
+        let answer = self.link.call(&self.exit, "", vec![]).await?;
         decode::typed("spawn", &answer)
     }
 }
@@ -140,8 +140,8 @@ pub(crate) async fn start(
     handle: &Stub,
     options: SpawnOptions,
 ) -> Result<Spawned, ClientError> {
-    let pending = handle.call("spawn", vec![options.into_value()]);
-    let Value::Object(mut parts) = link.answer(pending).await? else {
+    let args = vec![options.into_value()];
+    let Value::Object(mut parts) = link.call(handle, "spawn", args).await? else {
         return Err(shape("no object"));
     };
     let pid = match parts.get("pid") {

@@ -58,8 +58,10 @@ impl EventStream {
 
     /// One page of events, oldest first.
     pub async fn get_events(&self, query: &EventQuery) -> Result<Vec<Event>, ClientError> {
-        let pending = self.stream.call("getEvents", vec![argument(query)?]);
-        let answer = self.link.answer(pending).await?;
+        let answer = self
+            .link
+            .call(&self.stream, "getEvents", vec![argument(query)?])
+            .await?;
         decode::typed("getEvents", &answer)
     }
 
@@ -89,8 +91,10 @@ impl EventStream {
             let types = query.event_types.iter().cloned().map(Value::String);
             options.insert("eventTypes", Value::Array(types.collect()));
         }
-        let pending = self.stream.call("subscribe", vec![Value::Object(options)]);
-        let subscription = self.link.answer(pending).await?;
+        let subscription = self
+            .link
+            .call(&self.stream, "subscribe", vec![Value::Object(options)])
+            .await?;
         Ok(Tail {
             link: self.link.clone(),
             batches,
