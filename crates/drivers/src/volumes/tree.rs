@@ -7,7 +7,10 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, fstat, futimens, openat, statat,
+    unlinkat,
+};
 use rustix::io::{Errno, Result};
 
 struct Level {
@@ -18,6 +21,8 @@ struct Level {
     pending: Vec<CString>,
     /// Whether the directory goes too, once empty.
     doomed: bool,
+    /// Its times before anything in it was removed.
+    times: Timestamps,
 }
 
 /// Removes the entry `name` of `parent` with all below it; `Ok` if there is none.
@@ -60,6 +65,10 @@ fn walk(parent: impl AsFd, name: CString, doomed: bool) -> Result<()> {
         }
         if done.doomed {
             unlinkat(dir.as_fd(), &done.name, AtFlags::REMOVEDIR)?;
+            if !above.doomed {
+                // What is kept is kept as the snapshot has it, times included.
+                futimens(&dir, &above.times)?;
+            }
         }
     }
     Ok(())
@@ -68,6 +77,11 @@ fn walk(parent: impl AsFd, name: CString, doomed: bool) -> Result<()> {
 /// Lists a directory; in a doomed one all but subdirectories is removed.
 fn enter(dir: &OwnedFd, name: CString, doomed: bool) -> Result<Level> {
     let mut pending = Vec::new();
+    let found = fstat(dir)?;
+    let times = Timestamps {
+        last_access: time(found.st_atime, found.st_atime_nsec),
+        last_modification: time(found.st_mtime, found.st_mtime_nsec),
+    };
     for entry in Dir::read_from(dir)? {
         let entry = entry?;
         let entry_name = entry.file_name();
@@ -89,10 +103,19 @@ fn enter(dir: &OwnedFd, name: CString, doomed: bool) -> Result<Level> {
     }
     Ok(Level {
         name,
-        inode: inode(dir)?,
+        inode: (found.st_dev, found.st_ino),
         pending,
         doomed,
+        times,
     })
+}
+
+fn time(seconds: i64, nanoseconds: u64) -> Timespec {
+    Timespec {
+        tv_sec: seconds,
+        // Below a thousand million by definition.
+        tv_nsec: nanoseconds.cast_signed(),
+    }
 }
 
 fn open(dir: impl AsFd, name: &std::ffi::CStr) -> Result<OwnedFd> {
@@ -155,7 +178,9 @@ mod tests {
             fs::write(at.join(path).join("f"), "x").unwrap();
         }
         fs::write(at.join("p/src/node_modules"), "a file").unwrap();
+        let before = fs::metadata(&at).unwrap().modified().unwrap();
         prune_node_modules(opened(dir.path()), "workspace").unwrap();
+        assert_eq!(fs::metadata(&at).unwrap().modified().unwrap(), before);
         assert!(!at.join("node_modules").exists());
         assert!(!at.join("p/q/node_modules").exists());
         assert!(at.join("p/src/f").exists());

@@ -7,19 +7,16 @@ fn kill(pid: u32) {
     kill_process(pid, Signal::KILL).unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_server_adopts_running_sandboxes_and_their_commands() {
     let mut hutch = Hutch::start();
     let api = hutch.api().await;
     let sandbox = api.create("main", json!({})).await;
-    let process = sandbox
-        .json(
-            "startProcess",
-            &[json!("for i in 1 2 3; do read line < go; echo $line; done")],
-        )
-        .await;
+    sandbox.sh("mkfifo go").await;
+    let reader = "for i in 1 2 3; do read line < go; echo $line; done";
+    let process = sandbox.json("startProcess", &[json!(reader)]).await;
     sandbox
-        .sh("mkfifo go 2>/dev/null; until pgrep -f 'read line' >/dev/null; do :; done")
+        .sh("until pgrep -f 'read line' >/dev/null; do :; done")
         .await;
     let before = sandbox.json("describe", &[]).await;
     let daemon = sandboxd_of(&hutch);
@@ -39,7 +36,16 @@ async fn the_next_server_adopts_running_sandboxes_and_their_commands() {
         (&again["status"], &again["pid"]),
         (&json!("running"), &process["pid"])
     );
-    assert_eq!(sandbox.sh("echo works").await.1, "works\n");
+    assert_eq!(
+        sandbox.sh("for i in 1 2 3; do echo $i > go; done").await.0,
+        0
+    );
+    let exit = sandbox.json("waitForExit", &[process["id"].clone()]).await;
+    assert_eq!(exit["exitCode"], 0);
+    let logs = sandbox
+        .json("getProcessLogs", &[process["id"].clone()])
+        .await;
+    assert_eq!(logs["stdout"], "1\n2\n3\n");
     assert_eq!(
         api.events("main")
             .await
@@ -51,7 +57,7 @@ async fn the_next_server_adopts_running_sandboxes_and_their_commands() {
     sandbox.json("sleep", &[]).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_stopped_in_order_leaves_sandboxes_running() {
     let mut hutch = Hutch::start();
     let api = hutch.api().await;
@@ -67,7 +73,7 @@ async fn a_server_stopped_in_order_leaves_sandboxes_running() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_sandboxd_is_recorded_and_the_next_call_boots() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -91,7 +97,7 @@ async fn the_end_of_sandboxd_is_recorded_and_the_next_call_boots() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_machine_that_died_without_a_server_is_told_to_the_next_one() {
     let mut hutch = Hutch::start();
     let api = hutch.api().await;
@@ -113,7 +119,7 @@ async fn a_machine_that_died_without_a_server_is_told_to_the_next_one() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_the_spawner_is_survived() {
     let mut hutch = Hutch::start();
     let api = hutch.api().await;

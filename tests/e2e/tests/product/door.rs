@@ -21,7 +21,7 @@ fn status(hutch: &Hutch, head: &str) -> String {
 
 const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn foreign_pages_and_rebound_names_stay_out() {
     let hutch = Hutch::start();
     let host = hutch.url().trim_start_matches("http://").to_owned();
@@ -47,7 +47,7 @@ async fn foreign_pages_and_rebound_names_stay_out() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_works_without_a_token() {
     let hutch = Hutch::start();
     for credentials in [
@@ -75,7 +75,7 @@ async fn nothing_works_without_a_token() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_server_on_the_same_directory_is_refused() {
     let hutch = Hutch::start();
     let second = hutch.cli(&[
@@ -96,7 +96,7 @@ async fn a_second_server_on_the_same_directory_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_frame_ends_its_session_alone() {
     let hutch = Hutch::start();
     let api = hutch.api().await;

@@ -10,7 +10,7 @@ async fn sandbox(hutch: &Hutch) -> (hutch_e2e::Api, Handle) {
     (api, sandbox)
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_background_child_is_not_waited_for_and_lives_on() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -28,7 +28,7 @@ async fn a_background_child_is_not_waited_for_and_lives_on() {
     assert_eq!(listed["count"], 0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stdin_is_empty_unless_given() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -41,7 +41,7 @@ async fn stdin_is_empty_unless_given() {
     assert_eq!(result["stdout"], "a\nb");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exit_codes_follow_the_shell() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -67,7 +67,7 @@ async fn exit_codes_follow_the_shell() {
     assert_eq!(quiet["success"], false);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn characters_and_bytes_come_through_whole() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -96,7 +96,7 @@ async fn characters_and_bytes_come_through_whole() {
     assert_eq!(listed.split_terminator('\0').count(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn much_output_is_whole_or_says_that_it_is_cut() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -130,7 +130,7 @@ async fn much_output_is_whole_or_says_that_it_is_cut() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_added_to_the_command() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -141,7 +141,7 @@ async fn nothing_is_added_to_the_command() {
     assert_eq!(sandbox.sh(&long).await.1.len(), 200_001);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn variables_of_a_call_are_exact_and_gone_after_it() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -169,7 +169,7 @@ async fn variables_of_a_call_are_exact_and_gone_after_it() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_working_directory_is_the_calls_own() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -186,7 +186,7 @@ async fn the_working_directory_is_the_calls_own() {
     assert_eq!(sandbox.sh("echo ok").await.1, "ok\n");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orphans_are_reaped_and_no_status_is_stolen() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -205,7 +205,7 @@ async fn orphans_are_reaped_and_no_status_is_stolen() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_start_with_clean_signals_a_utf8_locale_and_no_descriptors_of_ours() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -235,7 +235,7 @@ async fn commands_start_with_clean_signals_a_utf8_locale_and_no_descriptors_of_o
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_timeout_ends_everything_that_the_call_started() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -256,7 +256,7 @@ async fn a_timeout_ends_everything_that_the_call_started() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_goes_away_takes_its_command_along() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;
@@ -281,7 +281,7 @@ async fn a_caller_that_goes_away_takes_its_command_along() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_are_exact_and_arrive_while_the_command_runs() {
     let hutch = Hutch::start();
     let (_api, sandbox) = sandbox(&hutch).await;

@@ -3,7 +3,7 @@ use capnweb::{ReadableStream, Value};
 use hutch_e2e::{Hutch, resident_kib, string};
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_survive_both_ways() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -41,7 +41,7 @@ async fn bytes_survive_both_ways() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn byte_arrays_of_every_size_pass_and_the_largest_is_refused() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -72,7 +72,7 @@ async fn byte_arrays_of_every_size_pass_and_the_largest_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn listings_are_honest() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -120,7 +120,7 @@ async fn listings_are_honest() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paths_are_never_shell_text_and_links_lead_nowhere_outside() {
     let mark = tempfile::Builder::new()
         .prefix("hostmark")
@@ -172,7 +172,7 @@ fn chunk(seed: u32) -> Bytes {
 
 const CHUNKS: u32 = 1024;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_files_stream_both_ways_in_little_memory() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -239,7 +239,7 @@ async fn large_files_stream_both_ways_in_little_memory() {
     assert!(grown.1 < 64 * 1024, "sandboxd grew by {} KiB", grown.1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_stream_closes_its_file() {
     let hutch = Hutch::start();
     let api = hutch.api().await;

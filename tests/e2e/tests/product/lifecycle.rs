@@ -2,7 +2,7 @@ use futures_util::future::join_all;
 use hutch_e2e::{Hutch, string};
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_twenty_racing_creates_one_succeeds() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -20,7 +20,7 @@ async fn of_twenty_racing_creates_one_succeeds() {
     assert_eq!(api.events("main").await, ["created"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_first_calls_on_a_sleeper_share_one_boot() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -38,7 +38,7 @@ async fn twenty_first_calls_on_a_sleeper_share_one_boot() {
     assert_eq!(events.iter().filter(|name| *name == "started").count(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_history_tells_the_life() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -82,7 +82,7 @@ async fn the_history_tells_the_life() {
     assert_eq!(requested.count(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_idle_fall_asleep_and_open_calls_hold_awake() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -107,7 +107,7 @@ async fn the_idle_fall_asleep_and_open_calls_hold_awake() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn list_and_describe_never_wake() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -132,7 +132,7 @@ async fn list_and_describe_never_wake() {
     assert!(string(&described["awake"]["reason"]).contains("something happened"));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn racing_calls_and_destroys_leave_nothing() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -164,7 +164,7 @@ async fn racing_calls_and_destroys_leave_nothing() {
     assert!(named.is_empty(), "{named:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clock_follows_the_host_across_sleep() {
     let hutch = Hutch::start();
     let api = hutch.api().await;

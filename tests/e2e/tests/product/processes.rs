@@ -1,7 +1,7 @@
 use hutch_e2e::{Hutch, string};
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killing_a_process_ends_its_whole_tree() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -24,7 +24,7 @@ async fn killing_a_process_ends_its_whole_tree() {
     assert!([137, 143].contains(&process["exitCode"].as_i64().unwrap()));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logs_are_complete_once_the_exit_is_known() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -48,7 +48,7 @@ async fn logs_are_complete_once_the_exit_is_known() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_finished_process_is_never_running_and_none_outlives_sleep() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -88,7 +88,7 @@ async fn a_finished_process_is_never_running_and_none_outlives_sleep() {
     assert_eq!(sandbox.json("getProcess", &[id]).await, json!(null));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_survives_the_connection_that_started_it() {
     let hutch = Hutch::start();
     let api = hutch.api().await;

@@ -1,7 +1,7 @@
 use hutch_e2e::Hutch;
 use serde_json::{Value, json};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_bad_input_has_its_code() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -109,7 +109,7 @@ async fn every_bad_input_has_its_code() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_of_javascript_objects_are_no_methods() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -130,7 +130,7 @@ async fn names_of_javascript_objects_are_no_methods() {
     assert_eq!(sandbox.sh("echo fine").await.1, "fine\n");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_command_line_says_the_same() {
     let hutch = Hutch::start();
     let refused = |args: &[&str]| {

@@ -4,7 +4,7 @@ use capnweb::{Stub, Value};
 use hutch_e2e::{Hutch, binaries};
 use serde_json::json;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failing_calls_with_callbacks_leave_nothing_behind() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -22,14 +22,11 @@ async fn failing_calls_with_callbacks_leave_nothing_behind() {
         }
     }
     let now = api.connection.stats();
-    assert_eq!(
-        (now.exports, now.imports),
-        (base.exports, base.imports),
-        "{base:?} {now:?}"
-    );
+    let back = now.exports <= base.exports && now.imports <= base.imports;
+    assert!(back, "{base:?} {now:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_cannot_hand_its_authority_to_a_sandbox() {
     let hutch = Hutch::start();
     let api = hutch.api().await;

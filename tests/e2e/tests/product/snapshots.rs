@@ -54,7 +54,7 @@ touch -d '2001-02-03 04:05:06.123456789' plain; touch -d '1969-12-31 23:59:58.5'
 n=$(head -c 250 /dev/zero | tr '\0' n); mkdir -p "$n/$n"; echo far > "$n/$n/$n"
 "#;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_sleeps_keep_a_tree_of_every_kind_identical() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -82,7 +82,7 @@ async fn twenty_sleeps_keep_a_tree_of_every_kind_identical() {
     assert_eq!(sandbox.sh("getfattr --only-values -n user.mark tree/plain 2>/dev/null || python3 -c \"import os; print(os.getxattr('tree/plain','user.mark'))\"").await.0, 0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_volume_that_is_lost_comes_back_from_its_snapshot() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -104,7 +104,7 @@ async fn a_volume_that_is_lost_comes_back_from_its_snapshot() {
     assert_eq!(fingerprint(&hutch), first);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_cycle_starts_from_the_latest() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -131,7 +131,7 @@ async fn each_cycle_starts_from_the_latest() {
     assert_eq!(snapshots, 5);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_in_the_workspace_is_dropped_by_sleep() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -153,7 +153,7 @@ async fn what_is_not_in_the_workspace_is_dropped_by_sleep() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_snapshot_degrades_and_can_be_given_up() {
     let hutch = Hutch::start();
     let api = hutch.api().await;

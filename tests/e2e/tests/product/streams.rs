@@ -3,7 +3,7 @@ use hutch_e2e::Hutch;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_append_to_their_own_streams_alone() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
@@ -71,7 +71,7 @@ async fn clients_append_to_their_own_streams_alone() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tail_replays_then_follows_without_a_gap() {
     let hutch = Hutch::start();
     let api = hutch.api().await;
