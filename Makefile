@@ -21,9 +21,9 @@ test: ## every test, ten seconds of each fuzz target, and a look at what is left
 soak: ## sleep and wake for SOAK_SECONDS (default 600) and watch what grows
 	@scripts/soak.sh
 
-bench: ## the numbers of SPECIFICATION.md
+bench: ## the numbers of SPECIFICATION.md; BENCH_ARGS=--json for a program
 	@scripts/setup.sh tests
-	@scripts/bench.sh
+	@scripts/bench.sh $(BENCH_ARGS)
 
 fuzz: ## FUZZ_SECONDS (default 60) of each fuzz target
 	@scripts/fuzz.sh $${FUZZ_SECONDS:-60}
