@@ -62,12 +62,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
 
     let start = Instant::now();
-    let calls: Vec<_> = (0..10_000)
-        .map(|_| client.main().call("ping", vec![]))
-        .collect();
-    for call in calls {
-        call.await?;
-    }
+    let calls = (0..10_000).map(|_| client.main().call("ping", vec![]).into_future());
+    futures_util::future::try_join_all(calls).await?;
     println!(
         "10,000 calls at once: {:.1} µs each",
         start.elapsed().as_secs_f64() * 100.0

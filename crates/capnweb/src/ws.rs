@@ -20,6 +20,8 @@ use crate::transport::{Frame, Transport, TransportError};
 /// The settings of a WebSocket that accepts messages up to the limits.
 pub fn config(limits: &Limits) -> WebSocketConfig {
     WebSocketConfig::default()
+        // The buffer is cleared at each read, which most messages do not fill.
+        .read_buffer_size(32 * 1024)
         .max_message_size(Some(limits.receive_bytes))
         .max_frame_size(Some(limits.receive_bytes))
         .max_write_buffer_size(usize::MAX)

@@ -12,18 +12,22 @@ pub(crate) struct Malformed(pub(crate) usize);
 /// and has none.
 pub(super) fn first_special(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 64;
-    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    let clean = bytes
-        .chunks_exact(BLOCK)
-        .take_while(|block| {
-            !block
-                .iter()
-                .fold(false, |found, byte| found | special(byte))
-        })
-        .count()
-        * BLOCK;
+    let mut clean = 0;
+    for block in bytes.chunks_exact(BLOCK) {
+        let mut found = 0_u8;
+        for byte in block {
+            found |= u8::from(*byte == b'"') | u8::from(*byte == b'\\') | u8::from(*byte < 0x20);
+        }
+        if found != 0 {
+            break;
+        }
+        clean += BLOCK;
+    }
     let rest = bytes.get(clean..).unwrap_or_default();
-    rest.iter().position(special).map(|offset| clean + offset)
+    let at = rest
+        .iter()
+        .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+    at.map(|offset| clean + offset)
 }
 
 pub(crate) struct Scanner<'a> {
@@ -167,10 +171,7 @@ impl<'a> Scanner<'a> {
     /// Moves to the next quote or backslash.
     fn plain(&mut self) -> Scan<u8> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let stop = rest
-            .iter()
-            .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
-        match stop.and_then(|offset| rest.get(offset).map(|byte| (offset, *byte))) {
+        match first_special(rest).and_then(|offset| rest.get(offset).map(|byte| (offset, *byte))) {
             Some((offset, byte @ (b'"' | b'\\'))) => {
                 self.at += offset;
                 Ok(byte)
