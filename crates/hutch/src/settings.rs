@@ -77,10 +77,11 @@ impl Settings {
         }
     }
 
-    /// The same settings, pointed at another server.
+    /// The same settings, pointed at a fresh server, which has one project.
     #[must_use]
     pub fn at(&self, url: String, data_dir: PathBuf) -> Self {
         Self {
+            project: DEFAULT_PROJECT.to_owned(),
             url,
             url_given: true,
             token: None,

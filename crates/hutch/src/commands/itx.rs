@@ -75,7 +75,14 @@ pub async fn run(args: ItxArgs, settings: &Settings) -> Result<u8, Failure> {
         }
     };
     match outcome {
-        Outcome::Value(text) => output::line(&text).map(|()| 0),
+        Outcome::Value { json, forgotten } => {
+            if forgotten > 0 {
+                output::note(&format!(
+                    "note: calls that were not awaited, and may not have happened: {forgotten}"
+                ));
+            }
+            output::line(&json).map(|()| 0)
+        }
         Outcome::Threw(error) => Err(failure(*error)),
         Outcome::Canceled => Ok(130),
     }

@@ -20,6 +20,8 @@ struct Reference {
     stub: Stub,
     /// The result, until it is fetched.
     pending: Option<Pending>,
+    /// Whether another call was made on the result or with it.
+    used: bool,
 }
 
 /// A stream's end that operations take turns on. Empty once it is closed.
@@ -30,6 +32,7 @@ pub struct Tables {
     next: u32,
     references: HashMap<u32, Reference>,
     kept: VecDeque<Pending>,
+    forgotten: usize,
     readers: HashMap<u32, Shared<ReadableStream>>,
     writers: HashMap<u32, Shared<StreamWriter>>,
     sinks: HashMap<u32, Shared<WritableStream>>,
@@ -52,6 +55,7 @@ impl Tables {
             next: 1,
             references: HashMap::new(),
             kept: VecDeque::new(),
+            forgotten: 0,
             readers: HashMap::new(),
             writers: HashMap::new(),
             sinks: HashMap::new(),
@@ -87,6 +91,7 @@ impl Tables {
         let reference = Reference {
             stub,
             pending: None,
+            used: false,
         };
         self.references.insert(number, reference);
         number
@@ -98,15 +103,24 @@ impl Tables {
         let reference = Reference {
             stub: pending.stub(),
             pending: Some(pending),
+            used: false,
         };
         self.references.insert(number, reference);
         number
     }
 
-    /// The object behind a number.
-    pub fn stub(&self, number: u32) -> Result<&Stub, String> {
-        let reference = self.references.get(&number);
-        reference.map(|reference| &reference.stub).ok_or_else(gone)
+    /// The object behind a number, to make a call on it or with it.
+    pub fn stub(&mut self, number: u32) -> Result<&Stub, String> {
+        let reference = self.references.get_mut(&number).ok_or_else(gone)?;
+        reference.used = true;
+        Ok(&reference.stub)
+    }
+
+    /// How many calls were made whose result the script never asked for, nor used.
+    pub fn forgotten(&self) -> usize {
+        let held = self.references.values();
+        let held = held.filter(|reference| reference.pending.is_some() && !reference.used);
+        self.forgotten + held.count()
     }
 
     /// Takes the result of a call out, to await it. It can be taken once.
@@ -118,20 +132,21 @@ impl Tables {
 
     /// Forgets a reference. A call whose result nobody fetched goes on.
     pub fn release(&mut self, number: u32) {
-        let pending = self
-            .references
-            .remove(&number)
-            .and_then(|reference| reference.pending);
-        if let Some(pending) = pending {
-            self.kept.push_back(pending);
-            if self.kept.len() > KEPT {
-                self.kept.pop_front();
-            }
+        let Some(reference) = self.references.remove(&number) else {
+            return;
+        };
+        let Some(pending) = reference.pending else {
+            return;
+        };
+        self.forgotten += usize::from(!reference.used);
+        self.kept.push_back(pending);
+        if self.kept.len() > KEPT {
+            self.kept.pop_front();
         }
     }
 
     /// A reference as an argument.
-    pub fn reference(&self, number: u32, path: Path, fetched: bool) -> Result<Value, String> {
+    pub fn reference(&mut self, number: u32, path: Path, fetched: bool) -> Result<Value, String> {
         let stub = self.stub(number)?;
         Ok(match (path.is_empty(), fetched) {
             (true, true) => Value::Stub(stub.clone()),

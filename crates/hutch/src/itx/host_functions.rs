@@ -113,8 +113,12 @@ fn texts<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
 fn end<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<()> {
     let at = shared.clone();
     let finish = move |good: bool, data: String| {
-        at.state().outcome = Some(if good {
-            Outcome::Value(data)
+        let state = &mut *at.state();
+        state.outcome = Some(if good {
+            Outcome::Value {
+                json: data,
+                forgotten: state.tables.forgotten(),
+            }
         } else {
             Outcome::Threw(Box::new(ScriptError::from_json(&data)))
         });

@@ -5,8 +5,14 @@ use serde::Deserialize;
 /// How a script ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It returned; its value as JSON text.
-    Value(String),
+    /// It returned.
+    Value {
+        /// Its value as JSON text.
+        json: String,
+        /// Calls whose result it never asked for: they end with the connection,
+        /// done or not.
+        forgotten: usize,
+    },
     /// It threw, or could not be run.
     Threw(Box<ScriptError>),
     /// It was stopped from outside.

@@ -43,7 +43,7 @@ async fn outcome_with(fake: Arc<Fake>, source: &str) -> Outcome {
 
 async fn value(source: &str) -> Json {
     match outcome_with(Arc::default(), source).await {
-        Outcome::Value(text) => serde_json::from_str(&text).unwrap(),
+        Outcome::Value { json, .. } => serde_json::from_str(&json).unwrap(),
         other => panic!("{other:?}"),
     }
 }

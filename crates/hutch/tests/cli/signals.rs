@@ -66,3 +66,23 @@ fn ctrl_c_ends_a_script() {
     signal(&child, Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
+
+#[test]
+fn a_server_that_dies_is_our_failure_not_the_commands() {
+    let mut hutch = with_sandbox();
+    let mut command = hutch.command(&["--json", "exec", "main", "-c", "echo up; exec sleep 314"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    hutch.end(Signal::KILL);
+    let output = child.wait_with_output().unwrap();
+    hutch.serve();
+    assert_eq!(output.status.code(), Some(125));
+    let error: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(error["error"]["code"], "OPERATION_INTERRUPTED");
+}

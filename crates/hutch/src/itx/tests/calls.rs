@@ -20,7 +20,7 @@ async fn calls_are_sent_in_order_without_waiting() {
     let fake = Arc::<Fake>::default();
     let source = "const a = itx.echo(1), b = itx.sandboxes.get('x').create({}); await b.exec('c'); return await a;";
     let outcome = outcome_with(fake.clone(), source).await;
-    assert!(matches!(outcome, Outcome::Value(text) if text == "1"));
+    assert!(matches!(outcome, Outcome::Value { json, .. } if json == "1"));
     assert_eq!(
         *fake.calls.lock().unwrap(),
         ["echo", "sandboxes.get", "create", "exec"]
@@ -114,7 +114,7 @@ async fn results_are_released_when_the_script_lets_go() {
         indent: 0,
     };
     let outcome = run(script, connection.main(), Limits::default()).1.await;
-    assert!(matches!(outcome, Outcome::Value(_)), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Value { .. }), "{outcome:?}");
     assert!(connection.stats().imports < 20, "{:?}", connection.stats());
 }
 
@@ -122,9 +122,27 @@ async fn results_are_released_when_the_script_lets_go() {
 async fn names_of_every_object_are_not_sent() {
     let fake = Arc::<Fake>::default();
     let source = "return [itx.constructor, itx.toJSON, itx.__proto__, `${itx}`]";
-    let Outcome::Value(text) = outcome_with(fake.clone(), source).await else {
+    let Outcome::Value { json: text, .. } = outcome_with(fake.clone(), source).await else {
         panic!("threw");
     };
     assert_eq!(text, r#"[null,null,null,"[remote object]"]"#);
     assert!(fake.calls.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn calls_that_nobody_awaits_are_counted() {
+    for (source, count) in [
+        ("itx.echo(1)", 1),
+        ("const kept = itx.echo(1)", 1),
+        ("await itx.echo(1)", 0),
+        ("await itx.echo(itx.echo(1))", 0),
+        ("await itx.sandboxes.get('x').create({}).exec('x')", 0),
+        ("return { later: itx.echo(1) }", 0),
+    ] {
+        let outcome = outcome_with(Arc::default(), source).await;
+        let Outcome::Value { forgotten, .. } = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(forgotten, count, "{source}");
+    }
 }
