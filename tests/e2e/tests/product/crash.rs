@@ -13,10 +13,10 @@ async fn the_next_server_adopts_running_sandboxes_and_their_commands() {
     let api = hutch.api().await;
     let sandbox = api.create("main", json!({})).await;
     sandbox.sh("mkfifo go").await;
-    let reader = "for i in 1 2 3; do read line < go; echo $line; done";
+    let reader = "exec 3<>go; for i in 1 2 3; do read -u 3 line; echo $line; done";
     let process = sandbox.json("startProcess", &[json!(reader)]).await;
     sandbox
-        .sh("until pgrep -f 'read line' >/dev/null; do :; done")
+        .sh("until pgrep -f 'read -u' >/dev/null; do :; done")
         .await;
     let before = sandbox.json("describe", &[]).await;
     let daemon = sandboxd_of(&hutch);
