@@ -94,3 +94,27 @@ async fn a_frozen_sandbox_uses_no_time_and_goes_on() {
     drop(instance);
     machine.close().await;
 }
+
+#[tokio::test]
+async fn programs_can_size_themselves_by_the_limits_and_not_change_them() {
+    let machine = Machine::new().await;
+    let instance = machine.start("sized", InstanceType::Basic).await;
+    let (code, out) = run(
+        &instance,
+        "cd /sys/fs/cgroup && cat memory/memory.limit_in_bytes pids/pids.max",
+    )
+    .await;
+    assert_eq!((code, out.as_str()), (0, "939524096\n992\n"));
+    for way in [
+        "echo 1 > /sys/fs/cgroup/memory/memory.force_empty",
+        "echo max > /sys/fs/cgroup/pids/pids.max",
+        "echo 0 > /sys/fs/cgroup/pids/cgroup.procs",
+        "mkdir /sys/fs/cgroup/memory/own",
+        "ls /sys/fs/cgroup/memory/../memory/daemon",
+    ] {
+        let (code, out) = run(&instance, way).await;
+        assert_ne!(code, 0, "{way}: {out}");
+    }
+    drop(instance);
+    machine.close().await;
+}

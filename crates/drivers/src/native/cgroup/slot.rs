@@ -67,6 +67,15 @@ impl SlotGroups {
         self.v1_halves("commands")
     }
 
+    /// The v1 groups of commands with their controllers' names, to be shown
+    /// inside, where programs size themselves by them.
+    pub fn shown(&self) -> Vec<(&'static str, PathBuf)> {
+        let place = |(name, mount): (&&'static str, &PathBuf)| {
+            (*name, mount.join(&self.group).join("commands"))
+        };
+        self.hierarchies.v1.iter().map(place).collect()
+    }
+
     /// The `cgroup.procs` files that PID 1 moves to once its starter is born.
     pub fn daemon_places(&self) -> Vec<PathBuf> {
         self.v1_halves("daemon")

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::CWD;
@@ -96,8 +97,9 @@ pub fn mask_proc(empty: &str, void: &str) -> io::Result<()> {
 }
 
 /// Mounts a `/sys` of the caller's network namespace that has the shown parts
-/// only. `spare` is an empty directory that is used in between.
-pub fn mount_sys(spare: &str) -> io::Result<()> {
+/// only, and the limits of its commands under `/sys/fs/cgroup`. `spare` is an
+/// empty directory that is used in between.
+pub fn mount_sys(spare: &str, groups: Vec<(&str, OwnedFd)>) -> io::Result<()> {
     let attr = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
@@ -117,12 +119,18 @@ pub fn mount_sys(spare: &str) -> io::Result<()> {
         show_only(&part)?;
         mounts::attach(part, to.as_str()).step(&to)?;
     }
+    for (name, group) in groups {
+        let to = format!("/sys/fs/cgroup/{name}");
+        fs::create_dir(&to)?;
+        show_only(&group)?;
+        mounts::attach(group, to.as_str()).step(&to)?;
+    }
     unmount(spare, UnmountFlags::DETACH)?;
     let sys = open_tree(CWD, "/sys", OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
     show_only(&sys)
 }
 
-fn show_only(mount: &std::os::fd::OwnedFd) -> io::Result<()> {
+fn show_only(mount: &OwnedFd) -> io::Result<()> {
     mounts::set(
         mount,
         Attributes {

@@ -125,6 +125,10 @@ fn prepare(plan: &Plan<'_>) -> io::Result<Prepared> {
     let layers = rootfs::Layers::open(plan.image)?;
     let commands =
         mounts::copy(plan.groups.v2().join("commands")).step("copy the group's mount")?;
+    let mut shown = Vec::new();
+    for (name, group) in plan.groups.shown() {
+        shown.push((name, mounts::copy(&group).step("copy a group's mount")?));
+    }
     identity::keep_capabilities().step("keep capabilities")?;
     leave_host(plan.stage)?;
     masks::mount_proc()?;
@@ -136,7 +140,7 @@ fn prepare(plan: &Plan<'_>) -> io::Result<Prepared> {
     steps.mark("userns");
     layers.attach(&namespace)?;
     masks::mask_proc(rootfs::EMPTY, rootfs::VOID).step("mask /proc")?;
-    masks::mount_sys(rootfs::SPARE).step("set up /sys")?;
+    masks::mount_sys(rootfs::SPARE, shown).step("set up /sys")?;
     dev::mount(plan.base).step("set up /dev")?;
     dev::mount_run(plan.base).step("set up /run")?;
     steps.mark("mounts");
