@@ -208,6 +208,37 @@ async fn a_killed_spawner_takes_its_sandboxes_along_and_the_next_reclaims() {
 }
 
 #[tokio::test]
+async fn a_spawner_that_is_told_to_end_takes_everything_along() {
+    let machine = Machine::new().await;
+    let a = machine.start("a", InstanceType::Basic).await;
+    let id = machine.id();
+    let spawner = spawner_of(machine.dir.path()).unwrap();
+    kill_process(Pid::from_raw(spawner).unwrap(), Signal::TERM).unwrap();
+    let pid = a.identity().pid;
+    wait_until("nothing is left", || {
+        leftovers(&id).is_empty() && !is_alive(pid)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_spawner_whose_data_directory_is_gone_ends() {
+    let machine = Machine::new().await;
+    let a = machine.start("a", InstanceType::Basic).await;
+    let id = machine.id();
+    let path = machine.dir.path().to_owned();
+    let Machine { dir, driver, .. } = machine;
+    dir.close().unwrap();
+    let pid = a.identity().pid;
+    wait_until("nothing is left", || {
+        leftovers(&id).is_empty() && !is_alive(pid)
+    })
+    .await;
+    assert!(!path.exists());
+    drop(driver);
+}
+
+#[tokio::test]
 async fn a_start_that_fails_says_why_and_leaves_nothing() {
     let machine = Machine::new().await;
     let mut spec = machine.spec("a", InstanceType::Basic);

@@ -87,3 +87,41 @@ fn make_like(dir: &Path, like: &Metadata) -> Result<(), ImageError> {
 fn metadata(path: &Path) -> Result<Metadata, ImageError> {
     fs::symlink_metadata(path).map_err(ImageError::at("look at", path))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::FileTypeExt;
+
+    use super::*;
+
+    /// Needs root, as the spawner has it: whiteouts are device nodes.
+    #[test]
+    fn what_the_world_may_not_read_is_covered_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, mask) = (dir.path().join("usr"), dir.path().join("mask"));
+        for (path, mode) in [
+            ("bin/tool", 0o755),
+            ("bin/setuid", 0o4755),
+            ("bin/private", 0o4750),
+            ("lib/keys/key", 0o644),
+            ("share/a/b/secret", 0o640),
+        ] {
+            let file = source.join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, "x").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::set_permissions(source.join("lib/keys"), fs::Permissions::from_mode(0o750)).unwrap();
+        fs::set_permissions(source.join("share/a"), fs::Permissions::from_mode(0o1775)).unwrap();
+        build(&source, &mask).unwrap();
+        for hidden in ["bin/private", "lib/keys", "share/a/b/secret"] {
+            let found = fs::symlink_metadata(mask.join(hidden)).unwrap();
+            assert!(found.file_type().is_char_device(), "{hidden}");
+            assert_eq!(found.rdev(), 0, "{hidden}");
+        }
+        assert!(!mask.join("bin/tool").exists() && !mask.join("bin/setuid").exists());
+        let merged = fs::metadata(mask.join("share/a")).unwrap();
+        assert_eq!(merged.mode() & 0o7777, 0o1775);
+    }
+}

@@ -14,6 +14,9 @@ use super::namespaces;
 use super::step::Step;
 use crate::native::data_dir::{DataDir, private_dir};
 
+/// The file in the run directory whose lock a spawner holds.
+pub const LOCK: &str = "spawner.lock";
+
 /// Which of the two processes goes on.
 pub enum Role {
     /// The one that was started: the spawner serves.
@@ -79,7 +82,7 @@ pub fn lock(data: &DataDir) -> io::Result<File> {
         .write(true)
         .truncate(false)
         .mode(0o600)
-        .open(data.run().join("spawner.lock"))
+        .open(data.run().join(LOCK))
         .step("open the lock")?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         io::Error::new(

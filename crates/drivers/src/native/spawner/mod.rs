@@ -3,7 +3,8 @@
 //!
 //! It is started as `hutch spawner --data-dir D`, serves one server at a time
 //! on `D/run/spawner.sock` and ends when it holds no boot and no server is
-//! connected. Its sandboxes do not outlive it.
+//! connected, on SIGTERM, or when its data directory is gone. Its sandboxes do
+//! not outlive it.
 #![expect(
     unsafe_code,
     reason = "starting processes needs calls without a safe form"
@@ -28,6 +29,7 @@ mod rootfs;
 mod seccomp;
 mod server_link;
 mod service;
+mod signals;
 mod slot;
 mod step;
 mod uid_range;
@@ -117,13 +119,14 @@ fn prepare(arguments: &Arguments) -> io::Result<service::Service> {
     reclaim::all(&data, &hierarchies).step("remove what a dead spawner left")?;
     let images = arguments.image_dir.clone();
     let images = images.unwrap_or_else(|| data.path.join("images"));
-    let image = HostImage::prepare(&images).map_err(io::Error::other)?;
+    // Here, where the server waits for it, and not before the first boot.
+    HostImage::prepare(&images).map_err(io::Error::other)?;
     daemon::leave_mounts().step("make mounts private")?;
     service::Service::new(service::Setup {
         data,
         hierarchies,
         filters,
-        image,
+        images,
         lock,
     })
 }

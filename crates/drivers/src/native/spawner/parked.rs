@@ -22,7 +22,7 @@ use super::exec::{self, Inherited};
 use super::mounts::{self, Attributes};
 use super::seccomp::Filters;
 use super::step::Step;
-use super::{dev, fork, identity, masks, namespaces, netns, rootfs, userns};
+use super::{dev, fork, identity, masks, namespaces, netns, rootfs, signals, userns};
 use crate::native::cgroup::SlotGroups;
 use crate::native::packet;
 
@@ -90,7 +90,9 @@ pub fn run(plan: Plan<'_>) -> ! {
         plan.control.as_raw_fd(),
         plan.filters.for_commands.as_raw_fd(),
     ]);
-    let Err(cause) = prepare(&plan).and_then(|prepared| boot(&plan, prepared));
+    let Err(cause) = signals::restore()
+        .and_then(|()| prepare(&plan))
+        .and_then(|prepared| boot(&plan, prepared));
     fail(&plan.control, &cause)
 }
 

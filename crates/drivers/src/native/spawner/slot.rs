@@ -3,9 +3,11 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use hutch_images::HostImage;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::process::Pid;
@@ -17,7 +19,6 @@ use super::step::Step;
 use super::uid_range::UidRange;
 use super::{mounts, reclaim};
 use crate::native::cgroup::{Limits, SlotGroups};
-use crate::native::data_dir::private_dir;
 use crate::native::protocol::Boot;
 use crate::native::{packet, process, socket_path};
 use crate::{BootIdentity, Exit, StartSpec};
@@ -83,8 +84,16 @@ impl Slot {
         let is_used = |data_dir: &str| v2.join(format!("hutch-{data_dir}")).exists();
         let range = UidRange::take(&setup.data.id, is_used).step("take a range of host ids")?;
         let groups = SlotGroups::named(all, format!("{}/{name}", setup.data.group()))?;
+        // Not its parents: the data directory may be gone.
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(boots.join(&name))
+            .step("make the boot's directory")?;
+        // The host's packages may have changed since the last boot: what is new
+        // and private in them must be masked.
+        let image = HostImage::prepare(&setup.images).map_err(io::Error::other)?;
         let made = groups.make(range.base()).step("make control groups");
-        let forked = made.and_then(|()| fork_parked(setup, &groups, range.base()));
+        let forked = made.and_then(|()| fork_parked(setup, &image, &groups, range.base()));
         let (control, pid, pidfd) = match forked {
             Ok(forked) => forked,
             Err(cause) => {
@@ -92,7 +101,6 @@ impl Slot {
                 return Err(cause);
             }
         };
-        private_dir(&boots.join(&name))?;
         Ok(Self {
             name,
             stage: Stage::Preparing,
@@ -217,6 +225,7 @@ impl Slot {
 /// its v2 group.
 fn fork_parked(
     setup: &Setup,
+    image: &HostImage,
     groups: &SlotGroups,
     base: u32,
 ) -> io::Result<(OwnedFd, Pid, OwnedFd)> {
@@ -236,7 +245,7 @@ fn fork_parked(
         Side::Child => parked::run(Plan {
             groups,
             base,
-            image: &setup.image,
+            image,
             stage: &stage_dir(setup),
             filters: &setup.filters,
             control: theirs,

@@ -5,11 +5,11 @@ mod requests;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use hutch_images::HostImage;
 use hutch_protocol::Generation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
@@ -17,7 +17,7 @@ use rustix::process::{WaitOptions, wait};
 use super::seccomp::Filters;
 use super::server_link::{self, ServerLink};
 use super::slot::{self, Slot, Stage};
-use super::{mover, reclaim};
+use super::{daemon, mover, reclaim, signals};
 use crate::native::cgroup::Hierarchies;
 use crate::native::data_dir::{DataDir, private_dir};
 use crate::native::protocol::{Answer, Refusal};
@@ -25,6 +25,8 @@ use crate::{Exit, StartSpec};
 
 /// How long the spawner stays with nothing to hold and no server.
 const GRACE: Duration = Duration::from_secs(2);
+/// How often it is looked whether the data directory is still there.
+const LOOK: Duration = Duration::from_secs(5);
 /// How long after a start the next boot is prepared, so that the daemon that
 /// starts has the processor.
 const REST: Duration = Duration::from_millis(25);
@@ -49,10 +51,9 @@ pub struct Setup {
     pub hierarchies: Hierarchies,
     /// The compiled filters.
     pub filters: Filters,
-    /// The root's layers.
-    pub image: HostImage,
+    /// Where the root's layers are prepared.
+    pub images: PathBuf,
     /// Held for life: one spawner for each data directory.
-    #[expect(dead_code, reason = "held for its lock")]
     pub lock: File,
 }
 
@@ -70,6 +71,8 @@ pub struct Service {
     prepare_after: Instant,
     idle_since: Option<Instant>,
     boots: PathBuf,
+    /// Readable once it was told to end.
+    ends: OwnedFd,
 }
 
 impl Service {
@@ -90,6 +93,7 @@ impl Service {
             prepare_after: Instant::now(),
             idle_since: None,
             boots,
+            ends: signals::ends()?,
             setup,
         })
     }
@@ -99,6 +103,9 @@ impl Service {
         loop {
             let pause = self.pause();
             self.wait_for_events(pause)?;
+            if self.must_end() {
+                return self.close();
+            }
             self.reap();
             self.hear();
             self.link.accept();
@@ -117,6 +124,7 @@ impl Service {
 
     fn wait_for_events(&self, pause: Duration) -> io::Result<()> {
         let mut sources = self.link.sources();
+        sources.push(self.ends.as_fd());
         for slot in self.slots.values() {
             if slot.exit.is_none() {
                 sources.push(slot.pidfd.as_fd());
@@ -140,7 +148,7 @@ impl Service {
     /// How long nothing needs doing unless something happens.
     fn pause(&self) -> Duration {
         let now = Instant::now();
-        let mut pause = Duration::from_secs(60);
+        let mut pause = LOOK;
         if self.slots.values().any(|slot| slot.ended.is_some()) {
             pause = pause.min(RETRY);
         }
@@ -319,21 +327,26 @@ impl Service {
         since.elapsed() >= GRACE
     }
 
-    /// Removes what was prepared, then everything with the data directory's id.
+    /// Whether it was told to end, or its data directory is gone, so that
+    /// nobody can ask for anything any more.
+    fn must_end(&self) -> bool {
+        let told = rustix::io::read(&self.ends, &mut [0_u8; 128]).is_ok();
+        let lock = std::fs::metadata(self.setup.data.run().join(daemon::LOCK));
+        let own = self.setup.lock.metadata();
+        told || !matches!((lock, own), (Ok(lock), Ok(own)) if lock.ino() == own.ino())
+    }
+
+    /// Kills what runs and what was prepared, then removes everything with
+    /// the data directory's id.
     fn close(mut self) -> io::Result<()> {
         let run = self.setup.data.run();
         let _ = std::fs::remove_file(run.join(server_link::SOCKET));
         for slot in self.slots.values() {
             let _ = slot.kill();
         }
-        let live = self
-            .slots
-            .values()
-            .filter(|slot| slot.exit.is_none())
-            .count();
-        for _ in 0..live {
-            let _ = wait(WaitOptions::empty());
-        }
+        // Until there is no child any more: all were killed, and a helper ends
+        // when it finds its boot gone.
+        while let Ok(Some(_)) = wait(WaitOptions::empty()) {}
         self.slots.clear();
         reclaim::all(&self.setup.data, &self.setup.hierarchies)?;
         let _ = std::fs::remove_dir(slot::stage_dir(&self.setup));
