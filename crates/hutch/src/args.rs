@@ -3,7 +3,7 @@
 
 use crate::commands::{bench, doctor, exec, itx, project, sandbox, serve};
 use crate::{
-    failure::{Failure, USAGE},
+    failure::{EXEC_FAILED, Failure, USAGE},
     output::style::Style,
 };
 use clap::{Args, Parser, Subcommand};
@@ -104,7 +104,21 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     } else {
         let _ = error.print();
     }
-    ExitCode::from(USAGE)
+    ExitCode::from(if is_exec(&words) { EXEC_FAILED } else { USAGE })
+}
+
+/// Whether the command is `exec`, whose small exit codes are the command's own.
+fn is_exec(words: &[OsString]) -> bool {
+    const WITH_VALUE: [&str; 5] = ["-p", "--project", "--url", "--token", "--data-dir"];
+    let mut words = words.iter().map(|word| word.to_str().unwrap_or_default());
+    while let Some(word) = words.next() {
+        if WITH_VALUE.contains(&word) {
+            words.next();
+        } else if !word.starts_with('-') {
+            return word == "exec";
+        }
+    }
+    false
 }
 
 /// Whether `--json` is among our own options, when nothing could be parsed.
@@ -157,6 +171,16 @@ mod tests {
             panic!("not exec");
         };
         assert_eq!(exec.argv, ["ls", "--json", "-p"]);
+    }
+
+    #[test]
+    fn exec_is_known_even_when_nothing_can_be_parsed() {
+        let is = |words: &[&str]| is_exec(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert!(is(&["exec", "--frob"]));
+        assert!(is(&["--json", "-p", "exec", "exec"]));
+        assert!(!is(&["-p", "exec", "sandbox"]));
+        assert!(!is(&["sandbox", "exec"]));
+        assert!(!is(&[]));
     }
 
     #[test]

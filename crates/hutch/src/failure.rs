@@ -77,11 +77,22 @@ impl Failure {
         let text = if json {
             self.to_json().to_string()
         } else {
-            format!("{} {}", style.error("error:"), self.message)
+            format!("{} {}", style.error("error:"), harmless(&self.message))
         };
         // A closed stderr leaves the exit code to tell.
         let _ = writeln!(std::io::stderr(), "{text}");
     }
+}
+
+/// Text that cannot steer the terminal: a message may hold what a sandbox said.
+fn harmless(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
 }
 
 impl From<ClientError> for Failure {
@@ -100,6 +111,11 @@ impl From<ClientError> for Failure {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn messages_cannot_steer_the_terminal() {
+        assert_eq!(harmless("a\u{1b}[2J\nb"), "a\u{fffd}[2J\nb");
+    }
 
     #[test]
     fn json_has_the_four_documented_fields() {

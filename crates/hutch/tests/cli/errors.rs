@@ -44,7 +44,7 @@ fn each_refusal_has_its_code_and_status() {
         (&["exec", "none", "--", "true"], 125, "SANDBOX_NOT_FOUND"),
         (
             &["exec", "none", "--timeout", "soon", "--", "true"],
-            2,
+            125,
             "USAGE",
         ),
         (
