@@ -11,6 +11,7 @@ mod host;
 mod host_functions;
 mod outcome;
 mod prelude;
+mod rejections;
 mod settle;
 mod streams;
 mod text;

@@ -75,7 +75,14 @@ pub async fn run(args: ItxArgs, settings: &Settings) -> Result<u8, Failure> {
         }
     };
     match outcome {
-        Outcome::Value { json, forgotten } => {
+        Outcome::Value {
+            json,
+            forgotten,
+            uncaught,
+        } => {
+            if let Some(reason) = uncaught {
+                output::note(&format!("note: nobody caught an error: {reason}"));
+            }
             if forgotten > 0 {
                 output::note(&format!(
                     "note: calls that were not awaited, and may not have happened: {forgotten}"

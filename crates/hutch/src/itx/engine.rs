@@ -6,6 +6,7 @@ use super::{
     host_functions,
     outcome::{Outcome, ScriptError},
     prelude,
+    rejections::Rejections,
     settle::{Operations, Settled},
     streams,
     turns::Turns,
@@ -98,6 +99,8 @@ pub struct State {
     pub tables: Tables,
     /// Operations under way.
     pub operations: Operations,
+    /// Promises that nobody caught.
+    pub rejections: Rejections,
     /// How the script ended, once it has.
     pub outcome: Option<Outcome>,
 }
@@ -169,6 +172,7 @@ fn on_thread(
     let shared = Shared(Arc::new(Mutex::new(State {
         tables: Tables::new(sender),
         operations: Operations::new(handle),
+        rejections: Rejections::watch(&runtime),
         outcome: None,
     })));
     let main = shared.state().tables.add_object(itx);

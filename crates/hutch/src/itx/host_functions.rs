@@ -118,6 +118,7 @@ fn end<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<()> {
             Outcome::Value {
                 json: data,
                 forgotten: state.tables.forgotten(),
+                uncaught: state.rejections.uncaught(),
             }
         } else {
             Outcome::Threw(Box::new(ScriptError::from_json(&data)))

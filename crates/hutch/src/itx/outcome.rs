@@ -12,6 +12,8 @@ pub enum Outcome {
         /// Calls whose result it never asked for: they end with the connection,
         /// done or not.
         forgotten: usize,
+        /// What a promise that nobody caught was rejected with.
+        uncaught: Option<String>,
     },
     /// It threw, or could not be run.
     Threw(Box<ScriptError>),

@@ -97,3 +97,26 @@ async fn a_catch_does_not_keep_a_stopped_script_going() {
     let source = "for (;;) { try { for (;;); } catch {} }";
     assert!(matches!(canceled(source).await, Outcome::Canceled));
 }
+
+#[tokio::test]
+async fn an_error_that_nobody_caught_is_told() {
+    for (source, told) in [
+        ("(async () => { throw new Error('lost') })()", Some("lost")),
+        (
+            "const p = Promise.reject(new Error('x')); await null; try { await p } catch {}",
+            None,
+        ),
+        ("await itx.fail().catch(() => {})", None),
+        ("try { await itx.fail() } catch {}", None),
+        (
+            "return itx.apply(() => { throw new Error('x') }).catch(() => 1)",
+            None,
+        ),
+    ] {
+        let outcome = outcome_with(Arc::default(), source).await;
+        let Outcome::Value { uncaught, .. } = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(uncaught.as_deref(), told, "{source}");
+    }
+}
