@@ -116,7 +116,9 @@ impl Stranger {
 
 /// A connection without authentication.
 pub(crate) async fn open(url: &str) -> (Connection, AbortOnDropHandle<()>) {
-    let limits = Limits::default();
+    let mut limits = Limits::default();
+    // As clients do that know no limit of their own.
+    limits.send_bytes = limits.receive_bytes;
     let address = format!("{}/api", url.replacen("http", "ws", 1));
     let config = Some(capnweb::ws::config(&limits));
     let (socket, _) = connect_async_with_config(address, config, true)

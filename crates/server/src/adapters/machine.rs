@@ -7,6 +7,7 @@ use capnweb::{CloseReason, Connection, Limits, Session, Stub, Value};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hutch_drivers::{Driver, DriverError, Instance, Port, StartSpec};
+use hutch_protocol::limits::FRAME_ACCEPTED_MAX;
 use hutch_protocol::{BootId, EnvMap, SandboxPath};
 use hutch_sandboxes::SandboxKey;
 use hutch_sandboxes::ports::{Exit, Machine, MachineError, MachineSpec, Machines, Usage};
@@ -172,7 +173,9 @@ async fn dial(
     port: Port,
 ) -> Result<(Connection, SessionDriver), MachineError> {
     let failed = |what: &str, cause: String| MachineError::Failed(format!("{what}: {cause}"));
-    let limits = Limits::default();
+    let mut limits = Limits::default();
+    // What a client may send us, we must be able to pass on.
+    limits.send_bytes = FRAME_ACCEPTED_MAX;
     let dialling = async {
         let stream = instance.connect(port).await;
         let stream =

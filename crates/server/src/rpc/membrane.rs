@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use capnweb::{CallFuture, ErrorValue, Path, ReadableStream, Stub, Target, Value, WritableStream};
+use hutch_protocol::limits::ARGUMENT_CONTENT_MAX;
 use hutch_protocol::{ApiError, ErrorCode};
 use hutch_sandboxes::{Admission, Binding};
 
@@ -42,7 +43,30 @@ fn host_object() -> ApiError {
 
 /// Arguments on their way into a sandbox.
 pub(super) fn inward_all(values: Vec<Value>) -> Result<Vec<Value>, ApiError> {
+    let bytes: usize = values.iter().map(content).sum();
+    if bytes > ARGUMENT_CONTENT_MAX {
+        return Err(ApiError::new(
+            ErrorCode::PayloadTooLarge,
+            format!(
+                "the arguments have {bytes} bytes of content, {ARGUMENT_CONTENT_MAX} at most; pass a stream instead"
+            ),
+        ));
+    }
     values.into_iter().map(inward).collect()
+}
+
+/// The bytes of text and binary data in a value.
+fn content(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Array(items) => items.iter().map(content).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, member)| name.len() + content(member))
+            .sum(),
+        _ => 0,
+    }
 }
 
 /// One value on its way into a sandbox.
