@@ -8,7 +8,6 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use super::scan::first_special;
 use crate::codes;
 use crate::error::ErrorValue;
-use crate::fetch::{Request, Response};
 use crate::limits::Limits;
 use crate::object::Object;
 use crate::outcome::Outcome;
@@ -29,7 +28,7 @@ pub(crate) struct Encoder<'a> {
     most: usize,
 }
 
-type Encoded = Result<(), ErrorValue>;
+pub(super) type Encoded = Result<(), ErrorValue>;
 
 impl<'a> Encoder<'a> {
     pub(crate) fn new(session: Option<&'a Arc<Shared>>, limits: &Limits) -> Self {
@@ -65,7 +64,7 @@ impl<'a> Encoder<'a> {
         self.out.push_str(&number.to_string());
     }
 
-    fn room(&self, more: usize) -> Encoded {
+    pub(super) fn room(&self, more: usize) -> Encoded {
         if self.out.len().saturating_add(more) > self.most {
             return Err(ErrorValue::coded(
                 codes::MESSAGE_TOO_LARGE,
@@ -280,83 +279,6 @@ impl<'a> Encoder<'a> {
             self.fields(&mut error.props, depth, true, own)?;
         }
         self.raw("]");
-        Ok(())
-    }
-
-    fn pairs(&mut self, pairs: &[(String, String)]) -> Encoded {
-        self.raw("[");
-        for (index, (name, value)) in pairs.iter().enumerate() {
-            self.raw(if index > 0 { ",[" } else { "[" });
-            self.string(name)?;
-            self.raw(",");
-            self.string(value)?;
-            self.raw("]");
-        }
-        self.raw("]");
-        self.room(0)
-    }
-
-    fn request(&mut self, request: &mut Request, depth: usize) -> Encoded {
-        self.raw("[\"request\",");
-        self.string(&request.url)?;
-        self.raw(",{\"method\":");
-        self.string(&request.method)?;
-        if !request.headers.is_empty() {
-            self.raw(",\"headers\":");
-            self.pairs(&request.headers)?;
-        }
-        if !request.body.is_nullish() {
-            self.raw(",\"body\":");
-            self.value(&mut request.body, depth + 1)?;
-            self.raw(",\"duplex\":\"half\"");
-        }
-        self.init(
-            &request.init,
-            &["method", "headers", "body", "duplex", "signal"],
-        )?;
-        self.raw("}]");
-        Ok(())
-    }
-
-    fn response(&mut self, response: &mut Response, depth: usize) -> Encoded {
-        self.raw("[\"response\",");
-        if response.body.is_undefined() {
-            self.raw("null");
-        } else {
-            self.value(&mut response.body, depth + 1)?;
-        }
-        self.raw(",{\"status\":");
-        self.integer(response.status.into());
-        if !response.status_text.is_empty() {
-            self.raw(",\"statusText\":");
-            self.string(&response.status_text)?;
-        }
-        if !response.headers.is_empty() {
-            self.raw(",\"headers\":");
-            self.pairs(&response.headers)?;
-        }
-        self.init(
-            &response.init,
-            &["status", "statusText", "headers", "webSocket"],
-        )?;
-        self.raw("}]");
-        Ok(())
-    }
-
-    /// Further fields, which are plain JSON.
-    fn init(&mut self, init: &Object, own: &[&str]) -> Encoded {
-        for (key, value) in init.iter() {
-            let Ok(json) = value.to_json() else { continue };
-            if own.contains(&key) || is_reserved(key) {
-                continue;
-            }
-            self.raw(",");
-            self.string(key)?;
-            let json = json.to_string();
-            self.room(json.len())?;
-            self.raw(":");
-            self.raw(&json);
-        }
         Ok(())
     }
 

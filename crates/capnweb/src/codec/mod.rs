@@ -2,6 +2,7 @@
 
 pub(crate) mod decode;
 pub(crate) mod encode;
+mod encode_http;
 mod scan;
 #[cfg(test)]
 mod tests;
