@@ -51,7 +51,8 @@ async fn the_shell_ends_the_call_and_background_children_live_on() {
             ok("started\n")
         );
         assert!(started.elapsed() < Duration::from_secs(3));
-        assert_eq!(sandbox.exec("pgrep -xc sleep").await, ok("1\n"));
+        // Its shell may not have executed it yet.
+        sandbox.until("pgrep -xc sleep").await;
         let started = Instant::now();
         sandbox
             .call("sandbox.listFiles", vec![".".into()])
@@ -90,7 +91,7 @@ async fn large_output_and_odd_bytes_arrive_whole() {
         Some("Yf/+Ygo=")
     );
     assert!(exact.get("stdout").is_none());
-    let control = sandbox.exec("head -c 20000000 /dev/zero").await;
+    let control = sandbox.exec("head -c 4000000 /dev/zero").await;
     assert_eq!(
         control.out.len(),
         (16 << 20) / 6,

@@ -29,7 +29,7 @@ pub(in crate::control_plane) async fn exec(
         OutputEncoding::Utf8 => ("stdout", "stderr"),
         OutputEncoding::Base64 => ("stdoutBase64", "stderrBase64"),
     };
-    let mut result = object([
+    let result = object([
         ("success", Value::Bool(code == 0)),
         ("exitCode", code.into()),
         (out, finished.stdout.content.into()),
@@ -41,9 +41,6 @@ pub(in crate::control_plane) async fn exec(
         ("duration", answer::number(finished.duration.as_millis())),
         ("timestamp", finished.started.to_string().into()),
     ]);
-    if let (false, Some(name)) = (finished.ended.timed_out, finished.ended.exit.signal_name()) {
-        result.insert("signal", name);
-    }
     Ok(result.into())
 }
 

@@ -7,23 +7,86 @@ use super::decoder::Decoder;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hutch_protocol::exec::OutputEncoding;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What both streams of one command may still take.
-#[derive(Debug)]
-pub(crate) struct Budget(AtomicUsize);
+/// What a result may take without asking the pool.
+const OWN: usize = 64 * 1024;
 
-impl Budget {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self(AtomicUsize::new(bytes))
+/// What the results of all commands together may take, beyond a little of their own.
+#[derive(Debug)]
+pub(super) struct Pool {
+    limit: usize,
+    taken: AtomicUsize,
+}
+
+impl Pool {
+    pub(super) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            taken: AtomicUsize::new(0),
+        })
     }
 
     fn left(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.limit
+            .saturating_sub(self.taken.load(Ordering::Relaxed))
+    }
+}
+
+/// What both streams of one command may still take.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: usize,
+    taken: AtomicUsize,
+    pool: Option<Arc<Pool>>,
+}
+
+impl Budget {
+    /// A budget of this many bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            taken: AtomicUsize::new(0),
+            pool: None,
+        }
+    }
+
+    /// A budget that may end before its limit when all results together take too much.
+    pub(super) fn pooled(limit: usize, pool: &Arc<Pool>) -> Self {
+        let mut budget = Self::new(limit);
+        budget.pool = Some(Arc::clone(pool));
+        budget
+    }
+
+    fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    fn left(&self) -> usize {
+        let taken = self.taken();
+        let own = self.limit.saturating_sub(taken);
+        match &self.pool {
+            Some(pool) => own.min(OWN.saturating_sub(taken) + pool.left()),
+            None => own,
+        }
     }
 
     fn take(&self, bytes: usize) {
-        self.0.fetch_sub(bytes.min(self.left()), Ordering::Relaxed);
+        let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(pool) = &self.pool {
+            let more = (before + bytes).saturating_sub(before.max(OWN));
+            pool.taken.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            let pooled = self.taken().saturating_sub(OWN);
+            pool.taken.fetch_sub(pooled, Ordering::Relaxed);
+        }
     }
 }
 
@@ -116,27 +179,31 @@ impl Capture {
 /// Appends as many whole characters as the budget holds; says whether some were left out.
 fn append(text: &mut String, more: &str, budget: &Budget) -> bool {
     let left = budget.left();
-    let mut cost = 0;
-    for (at, character) in more.char_indices() {
-        let next = cost + encoded_length(character);
-        if next > left {
-            text.push_str(&more[..at]);
-            budget.take(cost);
-            return true;
-        }
-        cost = next;
+    let whole = encoded_length(more);
+    if whole <= left {
+        text.push_str(more);
+        budget.take(whole);
+        return false;
     }
-    text.push_str(more);
-    budget.take(cost);
-    false
+    let mut cost = 0;
+    let fits = more.char_indices().find(|(at, character)| {
+        cost += encoded_length(&more[*at..*at + character.len_utf8()]);
+        cost > left
+    });
+    let end = fits.map_or(more.len(), |(at, _)| at);
+    text.push_str(&more[..end]);
+    budget.take(left);
+    true
 }
 
-fn encoded_length(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..='\u{1f}' => 6,
-        other => other.len_utf8(),
-    }
+/// The length of a text in JSON.
+fn encoded_length(text: &str) -> usize {
+    let escapes = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 1,
+        0..=0x1f => 5,
+        _ => 0,
+    });
+    text.len() + escapes.sum::<usize>()
 }
 
 #[cfg(test)]
@@ -185,6 +252,23 @@ mod tests {
         let (out, err) = (out.finish(&budget), err.finish(&budget));
         assert_eq!((out.content.as_str(), out.truncated), ("Yf/+", false));
         assert_eq!((err.content.as_str(), err.truncated), ("YmNk", true));
+    }
+
+    #[test]
+    fn all_results_together_have_a_limit_that_is_given_back() {
+        let pool = Pool::new(100);
+        let keep = |budget: &Budget| {
+            let mut capture = Capture::new(OutputEncoding::Utf8);
+            capture.push(&vec![b'x'; OWN + 60], budget);
+            capture.finish(budget)
+        };
+        let first = Budget::pooled(1 << 20, &pool);
+        assert!(!keep(&first).truncated);
+        let second = keep(&Budget::pooled(1 << 20, &pool));
+        assert_eq!((second.content.len(), second.truncated), (OWN + 40, true));
+        drop(first);
+        assert!(!keep(&Budget::pooled(1 << 20, &pool)).truncated);
+        assert_eq!(pool.left(), 100);
     }
 
     #[test]

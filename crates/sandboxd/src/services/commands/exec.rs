@@ -39,7 +39,7 @@ impl Commands {
         let (started, clock) = (Timestamp::now(), Instant::now());
         let timeout = request.timeout;
         let running = self.start(request).await?;
-        let budget = &Budget::new(RESULT_OUTPUT_MAX);
+        let budget = &Budget::pooled(RESULT_OUTPUT_MAX, self.results());
         let keep = |output| collect(output, encoding, budget);
         let (ended, out, mut err) = running.finish(self.sinks(), keep, keep).await;
         let ended = ended?;

@@ -1,5 +1,6 @@
 //! From a request to a running process.
 
+use super::capture::Pool;
 use super::input::{Feeder, feed};
 use super::output::Output;
 use super::request::{ARGUMENT_MAX, Program, Request};
@@ -8,6 +9,7 @@ use crate::managers::children::{Child, Children, StartError, Stdio, Tree};
 use crate::managers::environment::Environment;
 use crate::start::{Launch, Stage, memory_file};
 use futures_util::future::join3;
+use hutch_protocol::limits::RESULT_OUTPUT_MAX;
 use hutch_protocol::{ApiError, EnvPatch, ErrorCode};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -23,6 +25,8 @@ use tokio::time::Instant;
 const COMMANDS_MAX: usize = 512;
 /// Pipes kept open for children that outlived their command.
 const SINKS_MAX: usize = 2048;
+/// What the results of all commands together may hold of output, encoded, in bytes.
+const RESULTS_MAX: usize = 4 * RESULT_OUTPUT_MAX;
 /// Runs a text that is too long for an argument: the text is read from descriptor 3, which
 /// is closed again before the first command of it runs.
 const LONG: &str = r#"eval "$(</dev/fd/3)" 3<&-"#;
@@ -44,6 +48,7 @@ pub struct Commands {
     settings: CommandsSettings,
     slots: Arc<Semaphore>,
     sinks: Arc<Semaphore>,
+    results: Arc<Pool>,
 }
 
 /// A command that runs. Dropping it ends everything that the command started.
@@ -121,6 +126,7 @@ impl Commands {
             settings,
             slots: Arc::new(Semaphore::new(COMMANDS_MAX)),
             sinks: Arc::new(Semaphore::new(SINKS_MAX)),
+            results: Pool::new(RESULTS_MAX),
         }
     }
 
@@ -128,6 +134,10 @@ impl Commands {
     #[must_use]
     pub fn running(&self) -> usize {
         COMMANDS_MAX - self.slots.available_permits()
+    }
+
+    pub(super) fn results(&self) -> &Arc<Pool> {
+        &self.results
     }
 
     pub(crate) fn sinks(&self) -> &Arc<Semaphore> {

@@ -8,7 +8,7 @@ use hutch_protocol::{ApiError, ErrorCode, Timestamp};
 use std::fs::{DirEntry, Metadata};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// The most entries of one answer.
@@ -32,8 +32,9 @@ impl Files {
     pub async fn list(&self, path: &str, options: ListOptions) -> Result<Vec<FileInfo>, ApiError> {
         self.blocking(OPERATION, path, move |location| {
             let mut found = Vec::new();
-            let root = &location.path;
-            match walk(root, root, options, &mut found) {
+            // Without the `.` parts, so that entries read as one would write them.
+            let root: PathBuf = location.path.components().collect();
+            match walk(&root, &root, options, &mut found) {
                 Ok(()) if found.len() > ENTRIES_MAX => Err(too_many(location)),
                 Ok(()) => Ok(found),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Err(typed(

@@ -229,6 +229,10 @@ async fn writing_makes_parents_and_refuses_what_is_no_file() {
         code(bench.files.read("new", ReadEncoding::Fitting).await),
         ErrorCode::IsDirectory
     );
+    assert_eq!(
+        code(write(&bench, "slash/", b"x").await),
+        ErrorCode::IsDirectory
+    );
     for path in ["", "a\0b", &"x/".repeat(3000)] {
         assert_eq!(
             code(write(&bench, path, b"x").await),
