@@ -5,6 +5,7 @@ mod origin;
 mod socket;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -54,8 +55,11 @@ pub(crate) async fn serve(listener: TcpListener, doors: Doors, stop: Cancellatio
         .with_state(doors);
     // Small frames go out at once: every call is one.
     let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "no TCP_NODELAY");
+        let tuned = stream
+            .set_nodelay(true)
+            .and_then(|()| Ok(keep_alive(stream)?));
+        if let Err(error) = tuned {
+            tracing::debug!(%error, "a connection was not tuned");
         }
     });
     let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
@@ -64,6 +68,16 @@ pub(crate) async fn serve(listener: TcpListener, doors: Doors, stop: Cancellatio
     }
     sessions.close();
     sessions.wait().await;
+}
+
+/// A caller whose machine vanished without a word would otherwise hold its
+/// commands, and its sandbox awake, for ever.
+fn keep_alive(stream: &tokio::net::TcpStream) -> rustix::io::Result<()> {
+    use rustix::net::sockopt;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(30))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10))?;
+    sockopt::set_tcp_keepcnt(stream, 3)
 }
 
 async fn api(State(doors): State<Doors>, request: Request) -> Response {
