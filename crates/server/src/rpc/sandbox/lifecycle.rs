@@ -55,7 +55,12 @@ impl SandboxObject {
         run(async move {
             match verb {
                 Verb::Create => {
-                    let input = CreateInput::from_json(&args::json(args::at(&args, 0))?)?;
+                    let options = args::at(&args, 0);
+                    if let Some(Value::Number(seconds)) = options.get("sleepAfter") {
+                        // JSON has no NaN; the refusal is the same as for -1.
+                        SleepAfter::from_seconds(*seconds)?;
+                    }
+                    let input = CreateInput::from_json(&args::json(options)?)?;
                     self.world
                         .sandboxes
                         .create(&self.project, &self.path, input)
