@@ -9,6 +9,7 @@ mod crash;
 mod door;
 mod exec;
 mod files;
+mod isolation;
 mod lifecycle;
 mod processes;
 mod refusals;
