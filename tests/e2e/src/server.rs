@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -203,10 +204,17 @@ impl Drop for Hutch {
         }
         if std::thread::panicking() {
             eprintln_log(&self.log());
-            // What a failed test leaves must not fail the next one.
-            for pid in self.processes() {
-                if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                    let _ = kill_process(pid, Signal::KILL);
+            // What a failed test leaves must not fail the next one: the spawner
+            // clears up when asked to end, and only then is killed.
+            for signal in [Signal::TERM, Signal::KILL] {
+                for pid in self.processes() {
+                    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                        let _ = kill_process(pid, signal);
+                    }
+                }
+                let begun = Instant::now();
+                while !self.processes().is_empty() && begun.elapsed() < Duration::from_secs(10) {
+                    std::thread::sleep(Duration::from_millis(20));
                 }
             }
         } else {
