@@ -12,6 +12,9 @@ use crate::native::cgroup::SlotGroups;
 
 /// How long a daemon has to fork its starter.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the first command has before PID 1 is moved: a move holds up every
+/// fork on the machine for some milliseconds.
+const SETTLE: Duration = Duration::from_millis(120);
 /// What makes the kernel choose a command before anything of the host.
 const OOM_SCORE: &str = "500";
 
@@ -29,7 +32,7 @@ pub fn start(groups: &SlotGroups, pid: i32) -> io::Result<()> {
 
 fn part(groups: &SlotGroups, pid: i32) {
     let deadline = Instant::now() + PATIENCE;
-    let mut pause = Duration::from_millis(2);
+    let mut pause = SETTLE;
     loop {
         std::thread::sleep(pause);
         let Ok(commands) = groups.commands() else {
@@ -49,6 +52,6 @@ fn part(groups: &SlotGroups, pid: i32) {
             }
             return;
         }
-        pause = (pause * 2).min(Duration::from_millis(50));
+        pause = Duration::from_millis(50);
     }
 }

@@ -28,8 +28,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How often it is looked whether the data directory is still there.
 const LOOK: Duration = Duration::from_secs(5);
 /// How long after a start the next boot is prepared, so that the daemon that
-/// starts has the processor.
-const REST: Duration = Duration::from_millis(25);
+/// starts, and its first command, have the processor. Attaching to groups also
+/// holds up every fork on the machine for some milliseconds.
+const REST: Duration = Duration::from_millis(60);
 /// How long after a failed preparation the next is tried.
 const BACKOFF: Duration = Duration::from_secs(1);
 /// How often the removal of groups is tried again.

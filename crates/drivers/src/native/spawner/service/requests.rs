@@ -1,10 +1,11 @@
 //! What a server asks for, and the answers.
 
 use std::os::fd::AsFd;
+use std::time::Instant;
 
 use hutch_protocol::BootId;
 
-use super::{BOOTS_MAX, PARKED_MAX, QUEUE_MAX, Service};
+use super::{BOOTS_MAX, PARKED_MAX, QUEUE_MAX, REST, Service};
 use crate::native::protocol::{Answer, Ask, PAGE, Refusal, Request};
 use crate::native::spawner::server_link;
 use crate::native::spawner::slot::{Slot, Stage};
@@ -83,6 +84,12 @@ impl Service {
 
     fn stop(&mut self, id: u64, boot: BootId) {
         self.queue.retain(|(_, spec)| spec.boot != boot);
+        // While a boot ends nobody waits for its first command: a good moment
+        // to prepare the next, unless the last preparation failed.
+        let now = Instant::now();
+        if self.prepare_after <= now + REST {
+            self.prepare_after = now;
+        }
         let Some(key) = self.find(boot) else {
             return self.link.send(id, Answer::Stopped {}, &[]);
         };
