@@ -160,12 +160,12 @@ impl Sandbox {
                         self.key.path
                     ),
                 ),
-                mpsc::error::TrySendError::Closed(_) => server_stops(),
+                mpsc::error::TrySendError::Closed(_) => server_stops(false),
             })?;
-        answer.await.unwrap_or_else(|_| Err(server_stops()))
+        answer.await.unwrap_or_else(|_| Err(server_stops(true)))
     }
 }
 
-fn server_stops() -> ApiError {
-    ApiError::interrupted("the call", "the server is stopping", false)
+fn server_stops(admitted: bool) -> ApiError {
+    ApiError::interrupted("the call", "the server is stopping", admitted)
 }

@@ -99,11 +99,11 @@ where
     let transport = capnweb::ws::tungstenite(socket, &full);
     let (connection, driver) = Session::start(transport, Some(entry.clone()), narrow);
     tokio::pin!(driver);
-    let stopping = || {
+    let stopping = |admitted| {
         error_value(ApiError::interrupted(
             "the session",
             "the server is stopping",
-            false,
+            admitted,
         ))
     };
 
@@ -111,13 +111,14 @@ where
         _ = &mut driver => return,
         () = entry.authenticated() => connection.set_limits(full),
         () = tokio::time::sleep(AUTHENTICATE_WITHIN) => connection.abort(late()),
-        () = shared.stop.cancelled() => connection.abort(stopping()),
+        () = shared.stop.cancelled() => connection.abort(stopping(false)),
     }
     drop(waiting);
     tokio::select! {
         reason = &mut driver => tracing::debug!(?reason, "a session ended"),
         () = shared.stop.cancelled() => {
-            connection.abort(stopping());
+            // One reason for every open call, and any of them may have run.
+            connection.abort(stopping(true));
             // The peer hears why, if it listens at all.
             let _ = tokio::time::timeout(Duration::from_secs(1), driver).await;
         }
