@@ -20,7 +20,7 @@ pub struct DestroyArgs {
     /// Destroy every sandbox of the project
     #[arg(long)]
     all: bool,
-    /// Do not ask
+    /// Do not ask; without a terminal only --all needs it
     #[arg(short, long)]
     yes: bool,
 }
@@ -37,8 +37,8 @@ pub async fn run(args: DestroyArgs, settings: &Settings) -> Result<u8, Failure> 
             .map(|name| connect::sandbox_path(name))
             .collect()
     };
-    if args.all && !args.yes && !paths.is_empty() {
-        confirm(paths.len(), &settings.project)?;
+    if !args.yes && !paths.is_empty() {
+        confirm(&args, &paths, &settings.project)?;
     }
     let mut destroyed = Vec::new();
     let mut failed = None;
@@ -51,13 +51,10 @@ pub async fn run(args: DestroyArgs, settings: &Settings) -> Result<u8, Failure> 
             }
         }
     }
-    if let Some(failure) = failed {
-        return Err(failure);
-    }
-    if settings.json {
+    if settings.json && (failed.is_none() || !destroyed.is_empty()) {
         output::json(&json!({"destroyed": destroyed}))?;
     }
-    Ok(0)
+    failed.map_or(Ok(0), Err)
 }
 
 async fn live(project: &Project) -> Result<Vec<String>, Failure> {
@@ -69,22 +66,21 @@ async fn live(project: &Project) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// Asks on a terminal; refuses where there is nobody to ask.
-fn confirm(count: usize, project: &str) -> Result<(), Failure> {
-    let refused = || {
-        Failure::usage(format!(
-            "not destroying the {count} sandboxes of project {project}: pass --yes to confirm"
-        ))
+/// Asks on a terminal. Where there is nobody to ask, a script that names its
+/// sandboxes means them, and one that says `--all` is refused.
+fn confirm(args: &DestroyArgs, paths: &[String], project: &str) -> Result<(), Failure> {
+    let what = match paths {
+        [path] if !args.all => path.clone(),
+        _ if args.all => format!("all {} sandboxes of project {project}", paths.len()),
+        _ => format!("{} sandboxes", paths.len()),
     };
+    let refused = || Failure::usage(format!("not destroying {what}: pass --yes to confirm"));
     if !std::io::stdin().is_terminal() {
-        return Err(refused());
+        return if args.all { Err(refused()) } else { Ok(()) };
     }
     let mut err = std::io::stderr();
     // If the question cannot be shown, no answer will be `y`.
-    let _ = write!(
-        err,
-        "Destroy all {count} sandboxes of project {project} and their work? [y/N] "
-    );
+    let _ = write!(err, "Destroy {what} for ever, work and name? [y/N] ");
     let _ = err.flush();
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
