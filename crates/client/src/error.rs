@@ -27,7 +27,7 @@ pub enum ClientError {
     #[error(transparent)]
     Server(Box<ServerError>),
     /// The connection ended before the answer came.
-    #[error("the connection to the server ended: {reason}; {}", outcome(*admitted))]
+    #[error("the connection to the server ended: {}; {}", reason.trim_end_matches('.'), outcome(*admitted))]
     Interrupted {
         /// What the transport said.
         reason: String,

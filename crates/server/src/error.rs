@@ -37,7 +37,8 @@ pub enum ServeError {
     Volumes(String),
     /// The address cannot be listened on.
     #[error(
-        "cannot listen on {address}: {cause}; is another server running? name another address with --listen"
+        "cannot listen on {address}: {cause}; {}name another address with --listen",
+        if cause.kind() == io::ErrorKind::AddrInUse { "is another server running? " } else { "" }
     )]
     Listen {
         /// The address.

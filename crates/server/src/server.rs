@@ -156,7 +156,14 @@ async fn driver(
 
 fn sandboxd(options: &Options) -> Result<PathBuf, String> {
     if let Some(path) = &options.sandboxd {
-        return Ok(path.clone());
+        return if path.is_file() {
+            Ok(path.clone())
+        } else {
+            Err(format!(
+                "sandboxd is not at {}; name the file with --sandboxd",
+                path.display()
+            ))
+        };
     }
     let program =
         std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;

@@ -169,9 +169,7 @@ impl NativeDriver {
 /// Finds out whether sandboxes can run here, and where.
 fn look(data_dir: &std::path::Path) -> Result<(DataDir, Hierarchies), DriverError> {
     if let Some(why) = detect::report().obstacle() {
-        return Err(DriverError::Unavailable(format!(
-            "sandboxes cannot run here: {why}"
-        )));
+        return Err(DriverError::Unavailable(why));
     }
     let data = DataDir::open(data_dir).map_err(DriverError::step("open the data directory"))?;
     let hierarchies =

@@ -7,7 +7,7 @@ mod stdin;
 use crate::{
     commands::sandbox::env, connect, failure::Failure, output::duration, settings::Settings,
 };
-use clap::Args;
+use clap::{ArgGroup, Args};
 use hutch_client::{ExitHandle, Program, SpawnOptions, Spawned};
 use signals::{Received, Signals};
 use std::{collections::BTreeMap, io::IsTerminal, pin::Pin, time::Duration};
@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Options of `hutch exec`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("program").required(true).args(["command", "argv"]))]
 #[command(after_help = "\
 Standard output and error are the command's own bytes. Standard input is passed on when it is a
 pipe or a file; from a terminal only with -i. Ctrl-C ends the command and all it started.
@@ -40,12 +41,7 @@ pub struct ExecArgs {
     )]
     pub command: Option<String>,
     /// Program and arguments, run without a shell
-    #[arg(
-        last = true,
-        value_name = "CMD",
-        required_unless_present = "command",
-        conflicts_with = "command"
-    )]
+    #[arg(last = true, value_name = "CMD")]
     pub argv: Vec<String>,
     /// Working directory [default: /workspace]
     #[arg(short = 'w', long, value_name = "DIR")]

@@ -184,7 +184,8 @@ impl Actor {
     }
 
     fn last_boot(&self, begun: Instant, workspace: Instant, machine: Instant) {
-        let ms = |span: Duration| span.as_secs_f64() * 1e3;
+        // Whole microseconds: more digits are noise to a reader.
+        let ms = |span: Duration| (span.as_secs_f64() * 1e6).round() / 1e3;
         let timings = BootTimings {
             workspace_ms: ms(workspace.duration_since(begun)),
             machine_ms: ms(machine.duration_since(workspace)),

@@ -20,7 +20,7 @@ pub struct CreateArgs {
     #[arg(long = "type", value_name = "TYPE")]
     instance_type: Option<String>,
     /// Idle time before it sleeps, such as 30s, 10m or 1h [default: 10m]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     sleep_after: Option<String>,
     /// Never sleep on its own
     #[arg(long)]
