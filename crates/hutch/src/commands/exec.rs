@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Options of `hutch exec`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("program").required(true).args(["command", "argv"]))]
+#[command(override_usage = "\
+hutch exec [OPTIONS] <NAME> -- <CMD>...
+       hutch exec [OPTIONS] <NAME> -c <STRING>")]
 #[command(after_help = "\
 Standard output and error are the command's own bytes. Standard input is passed on when it is a
 pipe or a file; from a terminal only with -i. Ctrl-C ends the command and all it started.
