@@ -238,17 +238,17 @@ impl Sandboxes {
         }
     }
 
-    /// The sandboxes that are not destroyed, in no order.
+    /// The sandboxes that were destroyed, in no order.
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub async fn live(&self) -> Result<Vec<SandboxKey>, ApiError> {
+    pub async fn destroyed(&self) -> Result<Vec<SandboxKey>, ApiError> {
         let records = self.ports.journal.records(None).await;
         let records = records.map_err(|error| store_failed(&error.to_string()))?;
-        let live = records
+        let destroyed = records
             .into_iter()
-            .filter(|record| record.destroyed_at.is_none());
-        Ok(live.map(|record| record.key).collect())
+            .filter(|record| record.destroyed_at.is_some());
+        Ok(destroyed.map(|record| record.key).collect())
     }
 
     /// Waits for the actors to end, once every handle is gone.

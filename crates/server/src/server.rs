@@ -180,9 +180,9 @@ fn sandboxd(options: &Options) -> Result<PathBuf, String> {
 
 /// Drops what destroyed sandboxes left. Failing costs space, not sandboxes.
 async fn sweep(sandboxes: &Sandboxes, workspaces: &LocalWorkspaces) {
-    let swept = match sandboxes.live().await {
-        Ok(live) => workspaces
-            .sweep(live)
+    let swept = match sandboxes.destroyed().await {
+        Ok(destroyed) => workspaces
+            .sweep(destroyed)
             .await
             .map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),

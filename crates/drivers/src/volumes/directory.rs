@@ -145,11 +145,9 @@ impl VolumeStore for DirectoryVolumes {
         let mut found = Vec::new();
         for project in names(&self.path) {
             for name in names(&self.path.join(&project)) {
+                // Also what a delete that died left, which has no state any more.
                 if let (Ok(project), Ok(name)) = (project.parse(), name.parse()) {
-                    let sandbox = SandboxKey { project, name };
-                    if self.is_whole(&sandbox) {
-                        found.push(sandbox);
-                    }
+                    found.push(SandboxKey { project, name });
                 }
             }
         }
@@ -238,6 +236,21 @@ mod tests {
         store.delete(&key).unwrap();
         store.delete(&key).unwrap();
         assert!(matches!(store.open(&key), Err(VolumeError::NotFound(_))));
+    }
+
+    #[test]
+    fn a_half_removed_volume_is_listed_and_can_be_removed() {
+        let (_dir, store) = store();
+        let key = key("a");
+        let volume = store
+            .create(&VolumeState::new(key.clone(), Generation(1)))
+            .unwrap();
+        // What a delete removes first.
+        fs::remove_file(volume.path.with_file_name("state.json")).unwrap();
+        assert!(matches!(store.open(&key), Err(VolumeError::NotFound(_))));
+        assert_eq!(store.list().unwrap(), vec![key.clone()]);
+        store.delete(&key).unwrap();
+        assert_eq!(store.list().unwrap(), Vec::new());
     }
 
     #[test]

@@ -114,7 +114,8 @@ pub trait VolumeStore: Send + Sync {
     /// An I/O failure; calling again goes on where it stopped.
     fn delete(&self, sandbox: &SandboxKey) -> Result<(), VolumeError>;
 
-    /// The sandboxes that have a volume here.
+    /// The sandboxes that have a volume here, or what a create or a delete that
+    /// died left of one.
     ///
     /// # Errors
     /// [`VolumeError::Io`].

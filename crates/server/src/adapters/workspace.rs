@@ -25,12 +25,14 @@ impl LocalWorkspaces {
         Self { volumes, snapshots }
     }
 
-    /// Drops the volumes that no live sandbox owns. Run before anything boots.
-    pub(crate) async fn sweep(&self, live: Vec<SandboxKey>) -> Result<(), WorkspaceError> {
-        let live: Vec<_> = live.iter().map(of_driver).collect();
+    /// Drops what is left of the volumes of destroyed sandboxes. Run before
+    /// anything boots. A volume that nobody knows is kept: a database that was
+    /// lost must not take the work along.
+    pub(crate) async fn sweep(&self, destroyed: Vec<SandboxKey>) -> Result<(), WorkspaceError> {
+        let destroyed: Vec<_> = destroyed.iter().map(of_driver).collect();
         self.run(move |this| {
             for key in this.volumes.list().map_err(failed)? {
-                if !live.contains(&key) {
+                if destroyed.contains(&key) {
                     tracing::info!(sandbox = %key, "dropping the volume of a destroyed sandbox");
                     this.volumes.delete(&key).map_err(failed)?;
                 }
@@ -246,5 +248,37 @@ impl LocalWorkspaces {
             Ok(()) | Err(SnapshotError::NotFound { .. }) => Ok(()),
             Err(error) => Err(WorkspaceError(error.to_string())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use hutch_drivers::DirectoryVolumes;
+    use hutch_protocol::ProjectId;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sweep_takes_the_volumes_of_destroyed_sandboxes_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let volumes = Arc::new(DirectoryVolumes::open(dir.path()).unwrap());
+        let snapshots = LocalStore::open(&dir.path().join("snapshots")).unwrap();
+        let workspaces = LocalWorkspaces::new(Arc::<DirectoryVolumes>::clone(&volumes), snapshots);
+        let project = ProjectId::random();
+        let key = |name: &str| SandboxKey {
+            project: project.clone(),
+            path: format!("/sandboxes/{name}").parse().unwrap(),
+        };
+        for name in ["destroyed", "half-removed", "unknown"] {
+            let state = VolumeState::new(of_driver(&key(name)), Generation(1));
+            let volume = volumes.create(&state).unwrap();
+            if name == "half-removed" {
+                std::fs::remove_file(volume.path.with_file_name("state.json")).unwrap();
+            }
+        }
+        let destroyed = vec![key("destroyed"), key("half-removed"), key("never-was")];
+        workspaces.sweep(destroyed).await.unwrap();
+        assert_eq!(volumes.list().unwrap(), vec![of_driver(&key("unknown"))]);
     }
 }
