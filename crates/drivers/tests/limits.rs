@@ -37,6 +37,17 @@ async fn a_memory_hog_ends_at_the_limit_while_daemon_and_neighbour_answer() {
     let (code, _) = run(&hog, "exec head -c 1G /dev/zero > /dev/shm/full").await;
     assert_ne!(code, 0);
     assert_eq!(ping(&hog).await, "pong");
+    // Names without content take memory, too, and outlive whoever is killed
+    // for them: there are no more than fit beside a command.
+    let (_, out) = run(
+        &hog,
+        "for d in /dev/shm /run; do (cd $d && seq 20000 | xargs mkdir 2>/dev/null; ls | wc -l); done",
+    )
+    .await;
+    let most = |line: &str| line.parse().is_ok_and(|names: u32| names < 8192);
+    assert!(out.lines().count() == 2 && out.lines().all(most), "{out}");
+    let (code, out) = run(&hog, "head -c 16M /dev/zero | tail -c 1 | wc -c").await;
+    assert_eq!((code, out.trim()), (0, "1"), "{:?}", hog.usage());
     drop((hog, neighbour));
     machine.close().await;
 }

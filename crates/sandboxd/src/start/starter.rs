@@ -9,8 +9,9 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal};
 
-/// How much more likely than the daemon a command is to be chosen when memory runs out.
-const OOM_SCORE_OFFSET: i32 = 500;
+/// What makes the kernel choose a command before the daemon and the starter when
+/// memory runs out. Not relative to the starter's own: the host sets that meanwhile.
+const OOM_SCORE: i32 = 500;
 
 /// What the starter is made with. The descriptors are borrowed from the daemon:
 /// both sides hold a copy after the fork.
@@ -177,7 +178,7 @@ fn oom_score() -> Vec<u8> {
         .ok()
         .and_then(|text| text.trim().parse::<i32>().ok())
         .unwrap_or(0);
-    (own + OOM_SCORE_OFFSET).min(1000).to_string().into_bytes()
+    own.max(OOM_SCORE).to_string().into_bytes()
 }
 
 fn read_filter(file: &OwnedFd) -> Result<Vec<libc::sock_filter>, Errno> {

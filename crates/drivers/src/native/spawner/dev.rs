@@ -28,6 +28,8 @@ const LINKS: [(&str, &str); 5] = [
 ];
 /// The group `tty` inside.
 const TTY: u32 = 5;
+/// How much of `/dev/shm` there is for each file in it.
+const BYTES_PER_FILE: u64 = 16 * 1024;
 
 /// Mounts it at `/dev` for the user namespace that starts at `base`.
 pub fn mount(base: u32) -> io::Result<()> {
@@ -86,9 +88,11 @@ pub fn mount(base: u32) -> io::Result<()> {
 }
 
 /// Bounds `/dev/shm`, so that files there alone never fill the memory of
-/// commands: those would outlive every process that is killed for it.
+/// commands: those would outlive every process that is killed for it. An empty
+/// file takes memory, too, about a kilobyte.
 pub fn limit_shm(bytes: u64) -> io::Result<()> {
-    let options = std::ffi::CString::new(format!("size={bytes}"))?;
+    let files = bytes / BYTES_PER_FILE;
+    let options = std::ffi::CString::new(format!("size={bytes},nr_inodes={files}"))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     Ok(rustix::mount::mount_remount("/dev/shm", flags, &options)?)
 }
@@ -103,6 +107,7 @@ pub fn mount_run(base: u32) -> io::Result<()> {
             ("uid", &owner),
             ("gid", &owner),
             ("size", "64m"),
+            ("nr_inodes", "8192"),
         ],
         MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
     )

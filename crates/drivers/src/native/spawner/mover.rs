@@ -15,8 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the first command has before PID 1 is moved: a move holds up every
 /// fork on the machine for some milliseconds.
 const SETTLE: Duration = Duration::from_millis(120);
-/// What makes the kernel choose a command before anything of the host.
-const OOM_SCORE: &str = "500";
+/// What makes the kernel choose a starter and its commands before anything of
+/// the host. The starter gives its commands more, so that they go before it.
+const OOM_SCORE: i32 = 200;
 
 /// Starts the helper; it is a child that ends by itself.
 pub fn start(groups: &SlotGroups, pid: i32) -> io::Result<()> {
@@ -44,8 +45,7 @@ fn part(groups: &SlotGroups, pid: i32) {
         let others: Vec<i32> = commands.into_iter().filter(|other| *other != pid).collect();
         if !others.is_empty() || Instant::now() > deadline {
             for other in others {
-                // Raising needs no right; children inherit it.
-                let _ = fs::write(format!("/proc/{other}/oom_score_adj"), OOM_SCORE);
+                raise_oom_score(other);
             }
             for place in groups.daemon_places() {
                 let _ = fs::write(place, pid.to_string());
@@ -54,4 +54,13 @@ fn part(groups: &SlotGroups, pid: i32) {
         }
         pause = Duration::from_millis(50);
     }
+}
+
+/// Written with the host's rights, the score is also the least that the process
+/// and its children can go back to. A command that has more already keeps it.
+fn raise_oom_score(pid: i32) {
+    let file = format!("/proc/{pid}/oom_score_adj");
+    let now = fs::read_to_string(&file).ok();
+    let now: i32 = now.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    let _ = fs::write(file, now.max(OOM_SCORE).to_string());
 }
