@@ -13,12 +13,13 @@ use hutch_protocol::limits::ARGUMENT_CONTENT_MAX;
 use hutch_protocol::{ApiError, ErrorCode};
 use hutch_sandboxes::{Admission, Binding};
 
-use super::error::from_sandbox;
-use super::sandbox::{guarded, interrupted};
+use super::sandbox::{failed, guarded, interrupted};
 use super::{error_value, run};
 
 /// Bytes of a stream that wait between the two sessions.
 const WINDOW: usize = 1024 * 1024;
+/// What an error calls a stream that an incarnation's end broke.
+const STREAM: &str = "the stream";
 
 /// What holds a result of a sandbox to its incarnation.
 #[derive(Clone)]
@@ -199,7 +200,7 @@ fn held(mut stream: ReadableStream, guard: &Guard) -> ReadableStream {
                     let boot_over = futures_util::FutureExt::now_or_never(admission.ended());
                     return writer.abort(match boot_over {
                         Some(reason) => ended(&admission, reason),
-                        None => error_value(from_sandbox(&error)),
+                        None => error_value(failed(&admission, STREAM, &error).await),
                     });
                 }
                 Some(Ok(chunk)) => chunk,
@@ -244,7 +245,7 @@ fn held_sink(mut sink: WritableStream, guard: &Guard) -> WritableStream {
             };
             admission.touch();
             if let Err(error) = written {
-                return reader.cancel(error_value(from_sandbox(&error)));
+                return reader.cancel(error_value(failed(&admission, STREAM, &error).await));
             }
         }
     });
@@ -252,9 +253,5 @@ fn held_sink(mut sink: WritableStream, guard: &Guard) -> WritableStream {
 }
 
 fn ended(admission: &Admission, reason: &str) -> ErrorValue {
-    error_value(interrupted(
-        "the stream",
-        reason,
-        admission.machine().boot(),
-    ))
+    error_value(interrupted(STREAM, reason, admission.machine().boot()))
 }

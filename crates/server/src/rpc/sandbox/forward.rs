@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use capnweb::{CallFuture, Key, Path, Value};
+use capnweb::{CallFuture, ErrorValue, Key, Path, Value};
 use hutch_protocol::{ApiError, BootId};
 use hutch_sandboxes::Admission;
 
@@ -55,16 +55,26 @@ pub(in super::super) async fn guarded(
         biased;
         result = call => match result {
             Ok(value) => Ok(value),
-            Err(error) if error.code() == Some(capnweb::codes::DISCONNECTED) => {
-                // The end of the incarnation breaks the session, too; its reason
-                // is the one that callers can act on.
-                let reason = tokio::time::timeout(REASON_WITHIN, admission.ended()).await;
-                Err(interrupted(operation, reason.unwrap_or("transport_disposed"), boot))
-            }
-            Err(error) => Err(from_sandbox(&error)),
+            Err(error) => Err(failed(admission, operation, &error).await),
         },
         reason = admission.ended() => Err(interrupted(operation, reason, boot)),
     }
+}
+
+/// What a failure of a call or stream of one incarnation is to its caller.
+pub(in super::super) async fn failed(
+    admission: &Admission,
+    operation: &str,
+    error: &ErrorValue,
+) -> ApiError {
+    if error.code() != Some(capnweb::codes::DISCONNECTED) {
+        return from_sandbox(error);
+    }
+    // The end of the incarnation breaks the session, too, and may be noticed
+    // after it; its reason is the one that callers can act on.
+    let reason = tokio::time::timeout(REASON_WITHIN, admission.ended()).await;
+    let boot = admission.machine().boot();
+    interrupted(operation, reason.unwrap_or("transport_disposed"), boot)
 }
 
 pub(in super::super) fn interrupted(operation: &str, reason: &str, boot: BootId) -> ApiError {

@@ -13,7 +13,7 @@ use hutch_protocol::{ProjectId, SandboxPath};
 
 use super::{World, answer, names, no_method, no_property};
 
-pub(super) use forward::{guarded, interrupted};
+pub(super) use forward::{failed, guarded, interrupted};
 
 /// Names that every JavaScript object has, or that would make a handle look
 /// like a promise. They are never methods of a sandbox.
