@@ -4,21 +4,31 @@ mod metered;
 mod origin;
 mod socket;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::{Request, State};
+use axum::body::Body;
+use axum::extract::Request;
 use axum::response::Response;
-use axum::routing::any;
-use axum::serve::ListenerExt;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Options;
 use crate::rpc::World;
+
+/// How long a connection may take for one request's head.
+const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+/// How long a connection may go on with requests that make no session.
+const REQUESTS_WITHIN: Duration = Duration::from_secs(60);
+/// How long to wait after a connection could not be accepted.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// What every door shares.
 #[derive(Clone)]
@@ -29,6 +39,7 @@ struct Shared {
     allowed_hosts: Vec<String>,
     connections: Arc<Semaphore>,
     unauthenticated: Arc<Semaphore>,
+    handshakes: Arc<Semaphore>,
     stop: CancellationToken,
     sessions: TaskTracker,
 }
@@ -40,6 +51,7 @@ impl Doors {
             allowed_hosts: options.allowed_hosts.clone(),
             connections: Arc::new(Semaphore::new(options.connections)),
             unauthenticated: Arc::new(Semaphore::new(options.unauthenticated)),
+            handshakes: Arc::new(Semaphore::new(options.unauthenticated)),
             stop,
             sessions: TaskTracker::new(),
         }))
@@ -48,26 +60,60 @@ impl Doors {
 
 /// Serves until told to stop, then ends every session.
 pub(crate) async fn serve(listener: TcpListener, doors: Doors, stop: CancellationToken) {
-    let sessions = doors.0.sessions.clone();
-    let router = Router::new()
-        .route("/api", any(api))
-        .fallback(unknown)
-        .with_state(doors);
-    // Small frames go out at once: every call is one.
-    let listener = listener.tap_io(|stream| {
-        let tuned = stream
-            .set_nodelay(true)
-            .and_then(|()| Ok(keep_alive(stream)?));
-        if let Err(error) = tuned {
-            tracing::debug!(%error, "a connection was not tuned");
+    while let Some(accepted) = stop.run_until_cancelled(next(&listener, &doors)).await {
+        match accepted {
+            Ok((stream, waiting)) => {
+                // Small frames go out at once: every call is one.
+                let tuned = stream
+                    .set_nodelay(true)
+                    .and_then(|()| Ok(keep_alive(&stream)?));
+                if let Err(error) = tuned {
+                    tracing::debug!(%error, "a connection was not tuned");
+                }
+                let heard = hear(stream, doors.clone(), waiting);
+                let heard = stop.clone().run_until_cancelled_owned(heard);
+                doors.0.sessions.spawn(heard);
+            }
+            // Of one connection, or out of descriptors until another ends.
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+            }
         }
-    });
-    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-    if let Err(error) = served.await {
-        tracing::error!(%error, "serving ended");
     }
+    let sessions = &doors.0.sessions;
     sessions.close();
     sessions.wait().await;
+}
+
+/// The next connection, once there is room for one that has said nothing yet.
+/// Others wait in the kernel's queue.
+async fn next(
+    listener: &TcpListener,
+    doors: &Doors,
+) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let room = Arc::clone(&doors.0.handshakes).acquire_owned();
+    let waiting = room.await.map_err(std::io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, waiting))
+}
+
+/// Answers requests until one of them becomes a session, which goes on alone.
+async fn hear(stream: TcpStream, doors: Doors, waiting: OwnedSemaphorePermit) {
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let response = answer(&doors, request.map(Body::new));
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    let heard = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_WITHIN)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    // What keeps sending must not stay for ever either.
+    if let Ok(Err(error)) = tokio::time::timeout(REQUESTS_WITHIN, heard).await {
+        tracing::debug!(%error, "a connection ended");
+    }
+    drop(waiting);
 }
 
 /// A caller whose machine vanished without a word would otherwise hold its
@@ -80,16 +126,54 @@ fn keep_alive(stream: &tokio::net::TcpStream) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepcnt(stream, 3)
 }
 
-async fn api(State(doors): State<Doors>, request: Request) -> Response {
+fn answer(doors: &Doors, request: Request) -> Response {
     if let Err(refusal) = origin::check(request.headers(), &doors.0.allowed_hosts) {
         return *refusal;
     }
-    socket::upgrade(doors, request)
+    match request.uri().path() {
+        "/api" => socket::upgrade(doors.clone(), request),
+        _ => origin::plain(404, "hutch serves one endpoint, the WebSocket /api\n"),
+    }
 }
 
-async fn unknown(State(doors): State<Doors>, request: Request) -> Response {
-    if let Err(refusal) = origin::check(request.headers(), &doors.0.allowed_hosts) {
-        return *refusal;
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use crate::{Options, Server};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_never_ends_its_request_takes_no_room_for_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = Options::new(dir.path().join("data"));
+        options.listen = ([127, 0, 0, 1], 0).into();
+        options.sandboxd = Some("/nonexistent".into());
+        options.unauthenticated = 2;
+        let server = Server::start(options).await.unwrap();
+        let address = server.address();
+        let mut silent = Vec::new();
+        for _ in 0..4 {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /api HTTP/1.1\r\nHo").await.unwrap();
+            silent.push(stream);
+        }
+        let asking = async {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let request = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let limit = super::REQUEST_WITHIN * 4;
+        let answer = tokio::time::timeout(limit, asking).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+        for mut stream in silent {
+            let mut rest = Vec::new();
+            let ended = tokio::time::timeout(limit, stream.read_to_end(&mut rest)).await;
+            assert!(ended.is_ok(), "a silent connection was kept");
+        }
+        server.stop().await;
     }
-    origin::plain(404, "hutch serves one endpoint, the WebSocket /api\n")
 }
