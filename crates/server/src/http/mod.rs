@@ -51,7 +51,7 @@ impl Doors {
             allowed_hosts: options.allowed_hosts.clone(),
             connections: Arc::new(Semaphore::new(options.connections)),
             unauthenticated: Arc::new(Semaphore::new(options.unauthenticated)),
-            handshakes: Arc::new(Semaphore::new(options.unauthenticated)),
+            handshakes: Arc::new(Semaphore::new(options.connections)),
             stop,
             sessions: TaskTracker::new(),
         }))
@@ -149,7 +149,7 @@ mod tests {
         let mut options = Options::new(dir.path().join("data"));
         options.listen = ([127, 0, 0, 1], 0).into();
         options.sandboxd = Some("/nonexistent".into());
-        options.unauthenticated = 2;
+        options.connections = 2;
         let server = Server::start(options).await.unwrap();
         let address = server.address();
         let mut silent = Vec::new();
