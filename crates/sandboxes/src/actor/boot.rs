@@ -31,14 +31,9 @@ impl Actor {
         if options.discard_workspace {
             self.discard().await?;
         }
-        if self.running.is_some() {
-            let offset = self.note(SandboxEvent::StartRequested {}).await;
-            self.noted(offset);
-            return Ok(());
-        }
         let offset = self.note(SandboxEvent::StartRequested {}).await;
         self.noted(offset);
-        self.boot().await
+        self.wake().await
     }
 
     /// Gives up a workspace that cannot be restored. Only then: a good
