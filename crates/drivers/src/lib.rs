@@ -5,6 +5,7 @@
 //! Unsafe code is confined to `native/spawner/`.
 #![deny(unsafe_code)]
 
+pub mod boot_log;
 pub mod capabilities;
 pub mod driver;
 pub mod error;
@@ -15,6 +16,7 @@ pub mod spec;
 pub mod unavailable;
 pub mod volumes;
 
+pub use boot_log::{BootLog, LogTail};
 pub use capabilities::{Capabilities, Capability, Support};
 pub use driver::{BoxFuture, Driver};
 pub use error::DriverError;

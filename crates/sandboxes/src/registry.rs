@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hutch_protocol::event::CreateRequested;
 use hutch_protocol::{
-    ApiError, CreateInput, InstanceType, ProjectId, SandboxPath, Status, Timestamp,
+    ApiError, CreateInput, ErrorCode, InstanceType, ProjectId, SandboxPath, Status, Timestamp,
 };
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::actor::{Actor, Ports, store_failed};
 use crate::claim::{birth_events, exists, not_found, pending, retired};
-use crate::ports::{BirthOutcome, Journal, Machine, Machines, Workspaces};
+use crate::ports::{BirthOutcome, Journal, Machine, MachineLog, Machines, Workspaces};
 use crate::record::{SandboxKey, SandboxRecord};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
@@ -175,6 +175,16 @@ impl Sandboxes {
             .collect();
         listed.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listed)
+    }
+
+    /// The last `most` bytes that a sandbox's machines and their daemons wrote.
+    /// Asks no actor: it answers while a boot hangs.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub async fn log(&self, key: &SandboxKey, most: usize) -> Result<MachineLog, ApiError> {
+        let log = self.ports.machines.log(key.clone(), most).await;
+        log.map_err(|error| ApiError::new(ErrorCode::FilesystemError, error.to_string()))
     }
 
     /// Takes over what an earlier server left: a machine is adopted only if

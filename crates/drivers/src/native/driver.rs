@@ -12,7 +12,9 @@ use super::instance::NativeInstance;
 use super::link::Link;
 use super::protocol::{Answer, Ask, Boot};
 use super::{NativeOptions, detect, launch};
-use crate::{BoxFuture, Capabilities, Driver, DriverError, Instance, StartSpec};
+use crate::{
+    BootLog, BoxFuture, Capabilities, Driver, DriverError, Instance, LogTail, SandboxKey, StartSpec,
+};
 
 /// How long a boot may take before it is given up. Far above the ordinary, since a
 /// busy machine that prepares a boot first may take seconds.
@@ -121,6 +123,19 @@ impl NativeDriver {
         }
     }
 
+    async fn on_log<T: Send + 'static>(
+        &self,
+        sandbox: SandboxKey,
+        step: String,
+        work: impl FnOnce(&BootLog) -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T, DriverError> {
+        let log = BootLog::of(&self.shared.data.path, &sandbox);
+        let done = tokio::task::spawn_blocking(move || work(&log)).await;
+        done.map_err(std::io::Error::other)
+            .and_then(|done| done)
+            .map_err(DriverError::step(step))
+    }
+
     async fn list(&self) -> Result<Vec<Arc<dyn Instance>>, DriverError> {
         let link = self.shared.link().await?;
         let mut found: Vec<Arc<dyn Instance>> = Vec::new();
@@ -188,6 +203,16 @@ impl Driver for NativeDriver {
 
     fn running(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn Instance>>, DriverError>> {
         Box::pin(self.list())
+    }
+
+    fn log(&self, sandbox: SandboxKey, most: usize) -> BoxFuture<'_, Result<LogTail, DriverError>> {
+        let step = format!("read the log of {sandbox}");
+        Box::pin(self.on_log(sandbox, step, move |log| log.tail(most)))
+    }
+
+    fn forget(&self, sandbox: SandboxKey) -> BoxFuture<'_, Result<(), DriverError>> {
+        let step = format!("remove the log of {sandbox}");
+        Box::pin(self.on_log(sandbox, step, |log| log.remove()))
     }
 
     fn report(&self) -> Capabilities {

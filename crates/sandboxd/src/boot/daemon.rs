@@ -1,6 +1,7 @@
 //! Composition: the starter, the services, the sockets.
 
 use super::inheritance::Inheritance;
+use super::log::Log;
 use crate::control_plane::{Control, OpenCalls, Services, User, serve};
 use crate::managers::children::{Children, ChildrenSettings, Scope};
 use crate::managers::environment::Environment;
@@ -9,7 +10,6 @@ use crate::services::files::Files;
 use crate::services::processes::Processes;
 use crate::start::{Starter, StarterSettings, ensure_standard_descriptors};
 use rustix::process::DumpableBehavior;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
@@ -37,7 +37,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         filter: inherited.filter.as_ref(),
     })?;
     tracing_subscriber::fmt()
-        .with_writer(io::stderr)
+        .with_writer(Log::default)
         .with_max_level(tracing::Level::INFO)
         .with_ansi(false)
         .init();
@@ -91,6 +91,7 @@ async fn daemon(
     let control = UnixListener::from_std(control)?;
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
     tokio::select! {
         () = serve(user, Arc::new(User::new(Arc::clone(&services)))) => Ok(()),
         () = serve(control, Arc::new(Control::new(services))) => Ok(()),

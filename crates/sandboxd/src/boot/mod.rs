@@ -2,6 +2,7 @@
 
 mod daemon;
 mod inheritance;
+mod log;
 
 pub use daemon::run;
 pub use inheritance::{Inheritance, InheritanceError};

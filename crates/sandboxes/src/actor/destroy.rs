@@ -42,6 +42,10 @@ impl Actor {
         {
             tracing::warn!(sandbox = %self.record.key, %error, "left for the next start's sweep");
         }
+        let forgotten = self.ports.machines.forget(self.record.key.clone()).await;
+        if let Err(error) = forgotten {
+            tracing::warn!(sandbox = %self.record.key, %error, "its log was left");
+        }
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capnweb::Stub;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hutch_protocol::{BootId, EnvMap, InstanceType};
 use serde_json::Value;
@@ -54,6 +55,16 @@ pub struct Usage {
     pub oom_kills: u64,
 }
 
+/// The end of what a sandbox's machines and their daemons wrote on the host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineLog {
+    /// Safe to show; what was written inside is the sandbox's word.
+    pub text: String,
+    /// Whether there was more before it.
+    pub truncated: bool,
+}
+
 /// A driver, seen from the domain.
 pub trait Machines: Send + Sync + 'static {
     /// Boots a machine and connects to it.
@@ -61,6 +72,18 @@ pub trait Machines: Send + Sync + 'static {
 
     /// The machines that an earlier server left running.
     fn running(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn Machine>>, MachineError>>;
+
+    /// The last `most` bytes of a sandbox's log, awake or asleep.
+    fn log(&self, key: SandboxKey, most: usize) -> BoxFuture<'_, Result<MachineLog, MachineError>> {
+        let _ = (key, most);
+        std::future::ready(Ok(MachineLog::default())).boxed()
+    }
+
+    /// Drops what is kept of a destroyed sandbox's machines.
+    fn forget(&self, key: SandboxKey) -> BoxFuture<'_, Result<(), MachineError>> {
+        let _ = key;
+        std::future::ready(Ok(())).boxed()
+    }
 }
 
 /// One running machine.

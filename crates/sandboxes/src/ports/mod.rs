@@ -5,5 +5,5 @@ mod machine;
 mod workspace;
 
 pub use journal::{BirthOutcome, Journal, JournalError};
-pub use machine::{Exit, Machine, MachineError, MachineSpec, Machines, Usage};
+pub use machine::{Exit, Machine, MachineError, MachineLog, MachineSpec, Machines, Usage};
 pub use workspace::{Prepared, Source, WorkspaceError, Workspaces};

@@ -10,7 +10,9 @@ use hutch_drivers::{Driver, DriverError, Instance, Port, StartSpec};
 use hutch_protocol::limits::FRAME_ACCEPTED_MAX;
 use hutch_protocol::{BootId, EnvMap, SandboxPath};
 use hutch_sandboxes::SandboxKey;
-use hutch_sandboxes::ports::{Exit, Machine, MachineError, MachineSpec, Machines, Usage};
+use hutch_sandboxes::ports::{
+    Exit, Machine, MachineError, MachineLog, MachineSpec, Machines, Usage,
+};
 use tokio_tungstenite::client_async_with_config;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -35,6 +37,13 @@ impl DriverMachines {
     }
 }
 
+fn of_driver(key: &SandboxKey) -> hutch_drivers::SandboxKey {
+    hutch_drivers::SandboxKey {
+        project: key.project.clone(),
+        name: key.path.name().clone(),
+    }
+}
+
 fn refused(error: DriverError) -> MachineError {
     let text = error.to_string();
     match error {
@@ -49,11 +58,10 @@ fn refused(error: DriverError) -> MachineError {
 impl Machines for DriverMachines {
     fn start(&self, spec: MachineSpec) -> BoxFuture<'_, Result<Arc<dyn Machine>, MachineError>> {
         async move {
-            let name = spec.key.path.name().clone();
             let start = StartSpec {
                 boot: spec.boot,
-                hostname: name.to_string(),
-                sandbox: hutch_drivers::SandboxKey { project: spec.key.project.clone(), name },
+                hostname: spec.key.path.name().to_string(),
+                sandbox: of_driver(&spec.key),
                 instance_type: spec.instance_type,
                 volume: spec.volume,
             };
@@ -84,6 +92,22 @@ impl Machines for DriverMachines {
             Ok(machines.collect())
         }
         .boxed()
+    }
+
+    fn log(&self, key: SandboxKey, most: usize) -> BoxFuture<'_, Result<MachineLog, MachineError>> {
+        async move {
+            let tail = self.driver.log(of_driver(&key), most).await;
+            let tail = tail.map_err(refused)?;
+            Ok(MachineLog {
+                text: tail.text,
+                truncated: tail.truncated,
+            })
+        }
+        .boxed()
+    }
+
+    fn forget(&self, key: SandboxKey) -> BoxFuture<'_, Result<(), MachineError>> {
+        async move { self.driver.forget(of_driver(&key)).await.map_err(refused) }.boxed()
     }
 }
 

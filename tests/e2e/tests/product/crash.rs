@@ -1,4 +1,4 @@
-use hutch_e2e::{Hutch, sandboxd_of, wait_until};
+use hutch_e2e::{Hutch, sandboxd_of, string, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -134,4 +134,36 @@ async fn the_end_of_the_spawner_is_survived() {
     hutch.serve();
     let api = hutch.api().await;
     assert_eq!(api.sandbox("main").sh("cat f").await.1, "kept\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_of_boots_and_daemon_is_kept_on_the_host() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let empty = sandbox.json("logs", &[]).await;
+    assert_eq!(empty, json!({"text": "", "truncated": false}));
+    sandbox.sh("true").await;
+    let boot = string(&sandbox.json("describe", &[]).await["bootId"]);
+    sandbox.json("sleep", &[]).await;
+    // It answers asleep, and does not wake.
+    let log = string(&sandbox.json("logs", &[]).await["text"]);
+    for part in [
+        &format!("boot {boot} started in "),
+        "sandboxd::boot::daemon: serving",
+        &format!("boot {boot} ended by signal 9"),
+    ] {
+        assert!(log.contains(part), "{part}:\n{log}");
+    }
+    let tail = json!({"tailBytes": 60});
+    let tail = sandbox.json("logs", &[tail]).await;
+    assert_eq!(tail["truncated"], true);
+    assert!(log.ends_with(&string(&tail["text"])), "{tail}");
+    let (code, _) = sandbox.refusal("logs", &[json!({"tailBytes": 0})]).await;
+    assert_eq!(code, "VALIDATION_FAILED");
+    assert_eq!(sandbox.json("describe", &[]).await["running"], false);
+    sandbox.json("destroy", &[]).await;
+    assert_eq!(sandbox.refusal("logs", &[]).await.0, "SANDBOX_NAME_RETIRED");
+    let left = std::fs::read_dir(hutch.data_dir().join("logs")).unwrap();
+    assert_eq!(left.count(), 0);
 }

@@ -21,6 +21,8 @@ const WAITING: i32 = 64;
 
 /// What the daemon inherits.
 pub struct Inherited {
+    /// Descriptors 1 and 2: the pipe that the spawner drains.
+    pub output: OwnedFd,
     /// Descriptor 3: the listening socket for callers' work.
     pub user: OwnedFd,
     /// Descriptor 4: the listening socket for the server's.
@@ -38,30 +40,27 @@ pub fn place(inherited: Inherited, kept: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd
     let kept = kept.into_iter().map(high).collect::<Result<Vec<_>, _>>()?;
     let null = std::fs::File::options()
         .read(true)
-        .write(true)
         .open("/dev/null")
         .step("open /dev/null")?;
-    let null = high(OwnedFd::from(null))?;
     let placed = [
+        (0, high(null.into())?),
+        (1, high(inherited.output.try_clone()?)?),
+        (2, high(inherited.output)?),
         (3, high(inherited.user)?),
         (4, high(inherited.control)?),
         (5, high(inherited.commands)?),
         (8, high(inherited.command_filter)?),
     ];
     let mut open: Vec<i32> = kept.iter().map(AsRawFd::as_raw_fd).collect();
-    for (target, fd) in [(0, &null), (1, &null), (2, &null)]
-        .into_iter()
-        .chain(placed.iter().map(|(target, fd)| (*target, fd)))
-    {
-        duplicate(fd, target)?;
-        open.push(target);
+    for (target, fd) in &placed {
+        duplicate(fd, *target)?;
+        open.push(*target);
     }
     close_all_but(&open);
     // Closed above.
     for (_, fd) in placed {
         let _ = fd.into_raw_fd();
     }
-    let _ = null.into_raw_fd();
     Ok(kept)
 }
 

@@ -13,6 +13,7 @@
 mod caps;
 mod clock;
 mod daemon;
+mod daemon_log;
 mod dev;
 mod exec;
 mod fork;

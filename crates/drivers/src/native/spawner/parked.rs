@@ -42,8 +42,9 @@ pub struct Plan<'a> {
     pub control: OwnedFd,
 }
 
-/// What the spawner sends when a sandbox is wanted. Four descriptors come
-/// along: the volume's tree, the two listening sockets and the daemon's tree.
+/// What the spawner sends when a sandbox is wanted. Five descriptors come
+/// along: the volume's tree, the two listening sockets, the daemon's tree and
+/// the pipe for what it writes.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Go {
     /// The boot.
@@ -180,7 +181,7 @@ fn boot(plan: &Plan<'_>, prepared: Prepared) -> io::Result<Infallible> {
         fork::leave(0)
     };
     let mut steps = Steps::start();
-    let Ok([volume, user, control, daemon]) = <[OwnedFd; 4]>::try_from(fds) else {
+    let Ok([volume, user, control, daemon, output]) = <[OwnedFd; 5]>::try_from(fds) else {
         return Err(io::Error::other("the boot came without its descriptors"));
     };
     rustix::system::sethostname(go.hostname.as_bytes()).step("set the host name")?;
@@ -207,6 +208,7 @@ fn boot(plan: &Plan<'_>, prepared: Prepared) -> io::Result<Infallible> {
     steps.mark("drop");
     let environment = environment(&go);
     let inherited = Inherited {
+        output,
         user,
         control,
         commands: prepared.commands,

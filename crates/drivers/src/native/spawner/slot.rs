@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::process::Pid;
 
+use super::daemon_log::DaemonLog;
 use super::fork::{self, Side};
 use super::parked::{self, Go, Plan, Told};
 use super::service::Setup;
@@ -21,7 +22,7 @@ use super::{mounts, reclaim};
 use crate::native::cgroup::{Limits, SlotGroups};
 use crate::native::protocol::Boot;
 use crate::native::{packet, process, socket_path};
-use crate::{BootIdentity, Exit, StartSpec};
+use crate::{BootIdentity, BootLog, Exit, StartSpec};
 
 /// How many connections may wait for the daemon to accept them.
 const BACKLOG: i32 = 128;
@@ -57,6 +58,8 @@ pub struct Slot {
     pub pidfd: OwnedFd,
     /// The socket to the process, until it is the daemon.
     pub control: Option<OwnedFd>,
+    /// What the daemon writes, once it was asked for.
+    pub log: Option<DaemonLog>,
     /// The boot, once asked for.
     pub boot: Option<Boot>,
     /// Where its time went.
@@ -108,6 +111,7 @@ impl Slot {
             pid,
             pidfd,
             control: Some(control),
+            log: None,
             boot: None,
             steps: Vec::new(),
             failure: None,
@@ -167,6 +171,9 @@ impl Slot {
         steps.mark("sockets");
         let volume = directory(&spec.volume).step("open the volume")?;
         let daemon = mounts::copy(sandboxd).step("open sandboxd")?;
+        let log = BootLog::of(&setup.data.path, &spec.sandbox);
+        let (log, output) = DaemonLog::open(log).step("make the log's pipe")?;
+        self.log = Some(log);
         let go = Go {
             boot: spec.boot,
             hostname: spec.hostname.clone(),
@@ -176,7 +183,7 @@ impl Slot {
             .control
             .as_ref()
             .ok_or_else(|| io::Error::other("the prepared boot is gone"))?;
-        let fds = [volume.as_fd(), user.as_fd(), own.as_fd(), daemon.as_fd()];
+        let fds = [&volume, &user, &own, &daemon, &output].map(AsFd::as_fd);
         packet::send(control, &go, &fds).step("send the boot on")?;
         let pid = self.pid.as_raw_nonzero().get().cast_unsigned();
         self.boot = Some(Boot {
@@ -196,6 +203,45 @@ impl Slot {
         self.steps = steps.into();
         self.stage = Stage::Starting { request };
         Ok(())
+    }
+
+    /// Writes to the sandbox's log that the daemon runs, and where the time
+    /// went.
+    pub fn note_start(&mut self, steps: &[(String, u64)]) {
+        let (Some(log), Some(boot)) = (&mut self.log, &self.boot) else {
+            return;
+        };
+        let whole: u64 = steps.iter().map(|(_, took)| took).sum();
+        let parts: Vec<String> = steps
+            .iter()
+            .map(|(step, took)| format!("{step} {took}"))
+            .collect();
+        log.note(&format!(
+            "boot {} started in {whole} us: {}",
+            boot.identity.boot,
+            parts.join(", ")
+        ));
+    }
+
+    /// Writes to the sandbox's log what the daemon said last, and how it
+    /// ended.
+    pub fn note_end(&mut self, exit: Exit) {
+        let (Some(mut log), Some(boot)) = (self.log.take(), &self.boot) else {
+            return;
+        };
+        log.drain();
+        let boot = boot.identity.boot;
+        let how = match (&self.failure, exit.signal, exit.code) {
+            (Some(why), ..) => format!("failed: {why}"),
+            (None, Some(signal), _) => format!("ended by signal {signal}"),
+            (None, None, Some(code)) => format!("ended with code {code}"),
+            (None, None, None) => "ended".into(),
+        };
+        let memory = match exit.oom_kills {
+            0 => String::new(),
+            kills => format!("; {kills} processes were killed for memory"),
+        };
+        log.note(&format!("boot {boot} {how}{memory}"));
     }
 
     /// Kills everything of the boot.

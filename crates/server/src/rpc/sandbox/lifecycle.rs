@@ -24,6 +24,7 @@ pub(super) enum Verb {
     SetSleepAfter,
     SetKeepAlive,
     Snapshot,
+    Logs,
 }
 
 impl Verb {
@@ -39,6 +40,7 @@ impl Verb {
             ["setSleepAfter"] => Self::SetSleepAfter,
             ["setKeepAlive"] => Self::SetKeepAlive,
             ["processor", "snapshot"] => Self::Snapshot,
+            ["logs"] => Self::Logs,
             _ => return None,
         })
     }
@@ -48,6 +50,23 @@ impl Verb {
 #[serde(rename_all = "camelCase", default)]
 struct StartInput {
     discard_workspace: bool,
+}
+
+/// How much of a log is answered unless the caller says, in bytes.
+const TAIL: usize = 64 * 1024;
+/// The most that a log holds, in bytes.
+const TAIL_MAX: usize = 512 * 1024;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct LogsInput {
+    tail_bytes: usize,
+}
+
+impl Default for LogsInput {
+    fn default() -> Self {
+        Self { tail_bytes: TAIL }
+    }
 }
 
 impl SandboxObject {
@@ -71,6 +90,15 @@ impl SandboxObject {
                 Verb::Snapshot => {
                     let (offset, state) = self.any().await?.projection();
                     plain(&json!({ "offset": offset, "state": state }))
+                }
+                Verb::Logs => {
+                    let input: LogsInput = args::options(&args, 0, "logs")?;
+                    if !(1..=TAIL_MAX).contains(&input.tail_bytes) {
+                        return Err(args::invalid(format!("tailBytes must be 1 to {TAIL_MAX}")));
+                    }
+                    let sandbox = self.usable().await?;
+                    let log = self.world.sandboxes.log(sandbox.key(), input.tail_bytes);
+                    plain(&log.await?)
                 }
                 Verb::Start => {
                     let input: StartInput = args::options(&args, 0, "start")?;

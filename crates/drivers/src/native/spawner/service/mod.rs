@@ -14,10 +14,12 @@ use hutch_protocol::Generation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
 
+use super::daemon_log::DaemonLog;
 use super::seccomp::Filters;
 use super::server_link::{self, ServerLink};
 use super::slot::{self, Slot, Stage};
 use super::{daemon, mover, reclaim, signals};
+use crate::boot_log;
 use crate::native::cgroup::Hierarchies;
 use crate::native::data_dir::{DataDir, private_dir};
 use crate::native::protocol::{Answer, Refusal};
@@ -82,6 +84,7 @@ impl Service {
         private_dir(&slot::stage_dir(&setup))?;
         let boots = slot::boots_dir(&setup);
         private_dir(&boots)?;
+        private_dir(&setup.data.path.join(boot_log::LOGS))?;
         let link = ServerLink::listen(&setup.data)?;
         Ok(Self {
             link,
@@ -109,6 +112,7 @@ impl Service {
             }
             self.reap();
             self.hear();
+            self.drain_logs();
             self.link.accept();
             self.greet();
             while let Some(request) = self.link.next() {
@@ -131,6 +135,7 @@ impl Service {
                 sources.push(slot.pidfd.as_fd());
             }
             sources.extend(slot.control.iter().map(AsFd::as_fd));
+            sources.extend(slot.log.iter().filter_map(DaemonLog::source));
         }
         let mut fds: Vec<PollFd<'_>> = sources
             .iter()
@@ -156,6 +161,13 @@ impl Service {
         if self.wanted() > 0 {
             pause = pause.min(self.prepare_after.saturating_duration_since(now));
         }
+        for held_up in self
+            .slots
+            .values()
+            .filter_map(|slot| slot.log.as_ref()?.held_up())
+        {
+            pause = pause.min(held_up);
+        }
         if let Some(since) = self.idle_since {
             pause = pause.min((since + GRACE).saturating_duration_since(now));
         }
@@ -176,6 +188,7 @@ impl Service {
                 oom_kills: slot.groups.oom_kills(),
             };
             slot.exit = Some(exit);
+            slot.note_end(exit);
             slot.ended = Some(Instant::now());
             let stage = std::mem::replace(&mut slot.stage, Stage::Ended);
             let failure = slot.failure.clone();
@@ -208,12 +221,19 @@ impl Service {
             let request = *request;
             slot.stage = Stage::Running;
             let steps = std::mem::take(&mut slot.steps);
+            slot.note_start(&steps);
             let pid = slot.pid.as_raw_nonzero().get();
             let answer = Answer::Started { boot, steps };
             self.link.send(request, answer, &[slot.pidfd.as_fd()]);
             if let Err(cause) = mover::start(&slot.groups, pid) {
                 log(&format!("{}: part the daemon: {cause}", slot.name));
             }
+        }
+    }
+
+    fn drain_logs(&mut self) {
+        for log in self.slots.values_mut().filter_map(|slot| slot.log.as_mut()) {
+            log.drain();
         }
     }
 
