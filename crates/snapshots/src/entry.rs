@@ -1,12 +1,8 @@
 //! One entry of a tree: everything about it that a snapshot keeps.
 
-mod byte_text;
 mod member;
-mod mtime;
 
-pub use byte_text::ByteText;
-pub use mtime::Mtime;
-
+use hutch_pax::{Attributes, ByteText, Xattr};
 use serde::{Deserialize, Serialize};
 
 /// One entry of a tree, as a line of the listing has it.
@@ -57,26 +53,4 @@ pub enum Kind {
     Fifo,
     /// The character device 0/0, by which an overlay says "deleted".
     Whiteout,
-}
-
-/// Owner, mode and time of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attributes {
-    /// The permission bits with set-user-id, set-group-id and sticky: 0 to 0o7777.
-    pub mode: u32,
-    /// The user, as the filesystem stores it.
-    pub uid: u32,
-    /// The group, as the filesystem stores it.
-    pub gid: u32,
-    /// When the content last changed.
-    pub mtime: Mtime,
-}
-
-/// One extended attribute.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Xattr {
-    /// The full name, such as `user.comment`.
-    pub name: ByteText,
-    /// Any bytes.
-    pub value: ByteText,
 }

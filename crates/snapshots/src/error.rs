@@ -52,6 +52,15 @@ impl std::fmt::Display for LimitKind {
     }
 }
 
+impl From<hutch_pax::LimitKind> for LimitKind {
+    fn from(kind: hutch_pax::LimitKind) -> Self {
+        match kind {
+            hutch_pax::LimitKind::PathBytes => Self::PathBytes,
+            hutch_pax::LimitKind::EntryBytes => Self::EntryBytes,
+        }
+    }
+}
+
 /// Why a snapshot was not saved, read or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::{Errno, pread};
 
-use crate::pax::{Body, Segment};
 use crate::tree::walk::{Found, Walk};
 use crate::{Cancel, Limits, Rules, SnapshotError};
+use hutch_pax::{Body, Segment};
 
 /// Everything about a tree that a snapshot keeps, in a form to compare: two
 /// trees with the same digest are the same in paths, kinds, owners, modes,

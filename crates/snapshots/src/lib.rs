@@ -16,16 +16,16 @@ mod error;
 mod fingerprint;
 mod id;
 mod manifest;
-pub mod pax;
 mod rules;
 mod settings;
 mod store;
 mod tree;
 
 pub use cancel::Cancel;
-pub use entry::{Attributes, ByteText, Entry, Kind, Mtime, Xattr};
+pub use entry::{Entry, Kind};
 pub use error::{LimitKind, Part, SnapshotError};
 pub use fingerprint::TreeFingerprint;
+pub use hutch_pax::{Attributes, ByteText, Mtime, Xattr};
 pub use id::{InvalidSnapshotId, SnapshotId};
 pub use manifest::{ArchiveInfo, ListingInfo, Manifest, Skipped};
 pub use rules::Rules;

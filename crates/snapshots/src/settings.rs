@@ -45,12 +45,23 @@ pub struct Limits {
     pub unpacked_bytes: u64,
 }
 
+impl Limits {
+    /// Those that hold for each member of the archive by itself.
+    pub(crate) fn member(&self) -> hutch_pax::Limits {
+        hutch_pax::Limits {
+            path_bytes: self.path_bytes,
+            entry_bytes: self.entry_bytes,
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
+        let member = hutch_pax::Limits::default();
         Self {
             entries: 10_000_000,
-            path_bytes: 1 << 20,
-            entry_bytes: 16 << 20,
+            path_bytes: member.path_bytes,
+            entry_bytes: member.entry_bytes,
             unpacked_bytes: 1 << 40,
         }
     }

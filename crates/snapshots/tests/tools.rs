@@ -8,8 +8,8 @@ use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hutch_snapshots::pax::{Body, Reader};
-use hutch_snapshots::{Entry, Kind, Limits};
+use hutch_pax::{Body, Limits, Reader};
+use hutch_snapshots::{Entry, Kind};
 use trees::{Fixture, assert_same, everything};
 
 /// Saves one of everything and returns the archive, not compressed.

@@ -7,13 +7,14 @@ use super::repo::{Package, Repo};
 const OURS: &[(&str, &[&str])] = &[
     ("capnweb", &[]),
     ("hutch-protocol", &[]),
+    ("hutch-pax", &[]),
     ("hutch-streams", &["hutch-protocol"]),
-    ("hutch-snapshots", &["hutch-protocol"]),
+    ("hutch-snapshots", &["hutch-protocol", "hutch-pax"]),
     ("hutch-images", &["hutch-protocol"]),
     ("hutch-drivers", &["hutch-protocol", "hutch-images"]),
     ("hutch-sandboxes", &["hutch-protocol", "capnweb"]),
     ("hutch-client", &["hutch-protocol", "capnweb"]),
-    ("sandboxd", &["hutch-protocol", "capnweb"]),
+    ("sandboxd", &["hutch-protocol", "capnweb", "hutch-pax"]),
     (
         "hutch-server",
         &[
@@ -31,6 +32,7 @@ const OURS: &[(&str, &[&str])] = &[
         &[
             "hutch-protocol",
             "capnweb",
+            "hutch-pax",
             "hutch-client",
             "hutch-server",
             "hutch-images",
@@ -122,6 +124,7 @@ mod tests {
     #[test]
     fn the_daemon_knows_no_host_crate_and_no_domain_crate_knows_axum() {
         assert_eq!(messages(&package("sandboxd", &["hutch-drivers"])).len(), 1);
+        assert!(messages(&package("sandboxd", &["hutch-pax"])).is_empty());
         assert_eq!(
             messages(&package("hutch-sandboxes", &["axum"])),
             ["`axum` belongs to `hutch-server` alone"]

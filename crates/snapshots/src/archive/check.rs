@@ -9,8 +9,8 @@ use super::damage::Damage;
 use super::hashing::Hashing;
 use super::listing::ListingReader;
 use super::pipe::{PipeWriter, pipe};
-use crate::pax::{Member, Reader};
 use crate::{Cancel, Entry, LimitKind, Limits, Manifest, Part, SnapshotError};
+use hutch_pax::{Member, Reader};
 
 /// Where the members of an archive go.
 pub(crate) trait Sink {
@@ -152,7 +152,7 @@ fn compare(
         id: manifest.id,
         which: Part::Archive,
     };
-    let mut archive = Reader::new(from, *limits);
+    let mut archive = Reader::new(from, limits.member());
     let mut buffer = vec![0; 1 << 18];
     let mut members = 0_u64;
     while let Some(member) = archive.member().map_err(|error| damage.pax(error))? {

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::pax::PaxError;
 use crate::{Part, SnapshotError, SnapshotId};
+use hutch_pax::PaxError;
 
 /// Makes errors about one part of one snapshot.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ impl Damage {
     pub(crate) fn pax(self, error: PaxError) -> SnapshotError {
         match error {
             PaxError::Malformed(reason) => self.is(reason),
-            PaxError::Limit { which, limit } => SnapshotError::limit(which, limit),
+            PaxError::Limit { which, limit } => SnapshotError::limit(which.into(), limit),
             PaxError::Io(error) => self.io(error),
         }
     }

@@ -10,12 +10,12 @@ use zstd::stream::write::Encoder;
 use super::hashing::Hashing;
 use super::listing::ListingWriter;
 use super::pipe::{PipeReader, pipe};
-use crate::pax::{Body, PaxError, Segment, Writer};
 use crate::tree::walk::{Found, Walk};
 use crate::{
     ArchiveInfo, Cancel, Entry, Kind, LimitKind, Limits, ListingInfo, Settings, Skipped,
     SnapshotError,
 };
+use hutch_pax::{Body, PaxError, Segment, Writer};
 
 /// Bytes of a file read at once.
 const BUFFER: usize = 1 << 18;
@@ -196,7 +196,7 @@ fn read_at(found: &Found, buffer: &mut [u8], at: u64) -> Result<usize, SnapshotE
 fn failed(error: PaxError) -> SnapshotError {
     match error {
         PaxError::Io(error) => SnapshotError::io("writing the archive", error),
-        PaxError::Limit { which, limit } => SnapshotError::limit(which, limit),
+        PaxError::Limit { which, limit } => SnapshotError::limit(which.into(), limit),
         PaxError::Malformed(reason) => {
             SnapshotError::io("writing the archive", io::Error::other(reason))
         }

@@ -18,11 +18,11 @@ use rustix::io::Errno;
 use super::check::Sink;
 use super::damage::Damage;
 use super::place;
-use crate::pax::{Body, Member, Segment};
 use crate::tree::beneath;
 use crate::tree::stack::Stack;
 use crate::tree::xattr::{self, Of};
 use crate::{Attributes, SnapshotError, Xattr};
+use hutch_pax::{Body, Member, Segment};
 
 /// Builds a tree in an empty directory.
 #[derive(Debug)]

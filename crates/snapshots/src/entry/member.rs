@@ -1,7 +1,7 @@
 //! From a member of an archive to a line of the listing.
 
 use super::{Entry, Kind};
-use crate::pax::{Body, Member};
+use hutch_pax::{Body, Member};
 
 impl Entry {
     /// The entry that a member with that content stands for; `None` for devices

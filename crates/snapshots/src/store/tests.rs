@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use super::read::{ARCHIVE, LISTING, MANIFEST};
 use crate::archive::listing::ListingWriter;
 use crate::archive::pack;
-use crate::pax::{Body, Member, Reader, Segment, Writer};
 use crate::*;
+use hutch_pax::{Body, Member, Reader, Segment, Writer};
 
 const TIME: Mtime = Mtime {
     seconds: 1,
@@ -75,7 +75,7 @@ fn forge(store: &LocalStore, tar: &[u8], unpacked_length: u64) -> SnapshotId {
 
     let listing = File::create(place.join(LISTING)).unwrap();
     let mut listing = ListingWriter::new(listing, 1).unwrap();
-    let mut reader = Reader::new(tar, Limits::default());
+    let mut reader = Reader::new(tar, hutch_pax::Limits::default());
     let (mut first, mut entries) = (None, 0);
     while let Ok(Some(member)) = reader.member() {
         let mut data = vec![0; usize::try_from(reader.left()).unwrap_or(0).min(1 << 27)];
@@ -322,6 +322,39 @@ fn a_small_archive_grows_no_further_than_the_limit() {
     refused(room.restore_as(&bomb, 1 << 20), "more bytes");
     let written = fs::metadata(room.dir.path().join("into/a")).map(|file| file.len());
     assert!(written.unwrap_or(0) <= 1 << 20);
+}
+
+#[test]
+fn each_member_of_an_archive_keeps_within_its_limits() {
+    let all = Limits::default();
+    let path = Limits {
+        path_bytes: 12,
+        ..all
+    };
+    let metadata = Limits {
+        entry_bytes: 99,
+        ..all
+    };
+    let holes = Body::Sparse {
+        size: 1 << 20,
+        segments: Vec::new(),
+    };
+    for (limits, member, kind, bound) in [
+        (
+            path,
+            member("thirteen-long", Body::Fifo),
+            LimitKind::PathBytes,
+            12,
+        ),
+        (metadata, member("a", holes), LimitKind::EntryBytes, 99),
+    ] {
+        match Room::new(limits).restore(&tar(&[root(), member])) {
+            Err(SnapshotError::LimitExceeded { which, limit }) => {
+                assert_eq!((which, limit), (kind, bound));
+            }
+            other => panic!("{other:?} is not {kind:?}"),
+        }
+    }
 }
 
 #[test]

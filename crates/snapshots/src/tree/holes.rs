@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-use crate::pax::Segment;
+use hutch_pax::Segment;
 
 /// Above this many segments, small holes are stored as zeros.
 const MOST: usize = 1 << 16;

@@ -10,8 +10,8 @@ use super::links::Links;
 use super::stack::Stack;
 use super::xattr::{self, Of};
 use super::{beneath, holes};
-use crate::pax::{Body, Member};
 use crate::{Attributes, Cancel, LimitKind, Limits, Mtime, Rules, Skipped, SnapshotError};
+use hutch_pax::{Body, Member};
 
 /// Goes through a tree. Each entry is opened once and described by that
 /// descriptor, so what is swapped meanwhile cannot mix two files.

@@ -1,6 +1,6 @@
 //! The `ustar` block.
 
-use super::{BLOCK, PaxError};
+use crate::{BLOCK, PaxError};
 
 /// The largest value of an octal field of `width` bytes, the last being NUL.
 const fn octal_max(width: usize) -> u64 {

@@ -1,7 +1,6 @@
 //! One call for a fuzzer.
 
-use super::{Body, PaxError, Reader};
-use crate::Limits;
+use crate::{Body, Limits, PaxError, Reader};
 
 /// Reads all of an archive from memory, contents too, and returns how many
 /// members and bytes of content it had. For fuzzing: whatever the bytes are,

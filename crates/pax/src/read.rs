@@ -3,9 +3,9 @@
 
 use std::io::{self, Read};
 
-use super::header::Header;
-use super::{BLOCK, Body, Member, PaxError, padding, records, sparse};
-use crate::{Attributes, LimitKind, Limits, Mtime, Xattr};
+use crate::header::Header;
+use crate::{Attributes, BLOCK, Body, LimitKind, Limits, Member, Mtime, PaxError, Xattr};
+use crate::{padding, records, sparse};
 
 /// Reads an archive, member by member.
 #[derive(Debug)]
@@ -19,8 +19,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins to read. Of the limits, paths and metadata are kept here; count
-    /// and total are for the caller, who reads as far as it wants.
+    /// Begins to read. The limits hold for each member by itself.
     pub fn new(from: R, limits: Limits) -> Self {
         Self {
             from,

@@ -4,8 +4,7 @@
 
 use std::io::Read;
 
-use super::{BLOCK, PaxError, Segment, padding};
-use crate::LimitKind;
+use crate::{BLOCK, LimitKind, PaxError, Segment, padding, records};
 
 const MALFORMED: PaxError = PaxError::Malformed("has a malformed map of holes");
 
@@ -79,7 +78,7 @@ impl<R: Read> Numbers<'_, R> {
         let mut digits = Vec::with_capacity(20);
         loop {
             match self.byte()? {
-                b'\n' => return super::records::decimal(&digits).map_err(|_| MALFORMED),
+                b'\n' => return records::decimal(&digits).map_err(|_| MALFORMED),
                 _ if digits.len() == 20 => return Err(MALFORMED),
                 digit => digits.push(digit),
             }

@@ -1,7 +1,7 @@
 //! The records of an `x` header: `length key=value` and a newline, where the
 //! length counts all of it and the value is any bytes, newlines too.
 
-use super::PaxError;
+use crate::PaxError;
 
 const MALFORMED: PaxError = PaxError::Malformed("has a malformed PAX record");
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::header::{Header, MAX_LONG, MAX_NAME, MAX_SHORT};
-use super::{BLOCK, Body, Member, PaxError, padding, records, sparse};
+use crate::header::{Header, MAX_LONG, MAX_NAME, MAX_SHORT};
+use crate::{BLOCK, Body, Member, PaxError, padding, records, sparse};
 
 /// Writes an archive, member by member.
 #[derive(Debug)]
