@@ -4,6 +4,7 @@
 //! line is the record of intent: it is written before anything with those ids
 //! is made and removed after everything is gone.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -49,9 +50,16 @@ impl UidRange {
         let started = process::start_time(pid)?;
         let mut table = Table::lock()?;
         let mut entries = table.read()?;
+        // Many lines name one spawner; each is looked up once, or starts
+        // would become slower with every sandbox that runs.
+        let mut lives = BTreeMap::new();
         entries.retain(|entry| {
-            let alive = process::start_time(entry.spawner).is_ok_and(|at| at == entry.started);
-            alive || is_used(&entry.data_dir)
+            *lives
+                .entry((entry.spawner, entry.started, entry.data_dir.clone()))
+                .or_insert_with(|| {
+                    let at = process::start_time(entry.spawner);
+                    at.is_ok_and(|at| at == entry.started) || is_used(&entry.data_dir)
+                })
         });
         let mut taken = vec![false; COUNT as usize];
         for entry in &entries {
