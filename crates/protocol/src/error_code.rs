@@ -155,6 +155,7 @@ codes! {
     StreamOffsetConflict = "STREAM_OFFSET_CONFLICT", 409;
     PayloadTooLarge = "PAYLOAD_TOO_LARGE", 413;
     MethodNotFound = "METHOD_NOT_FOUND", 404;
+    KeyNotFound = "KEY_NOT_FOUND", 404;
 }
 
 impl serde::Serialize for ErrorCode {

@@ -8,6 +8,7 @@ mod adapters;
 mod data_dir;
 mod error;
 mod http;
+mod keys;
 mod options;
 mod projects;
 mod rpc;

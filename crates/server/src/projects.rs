@@ -22,6 +22,16 @@ pub(crate) struct Project {
     pub(crate) created_at: Timestamp,
 }
 
+/// What a caller hears of a project that does not exist, or that its key does
+/// not open.
+pub(crate) fn unknown_project(id_or_slug: &str) -> ApiError {
+    let shown: String = id_or_slug.chars().take(80).collect();
+    let message = format!(
+        "project {shown:?} does not exist; `hutch project list` shows those that do, `hutch project create` makes one"
+    );
+    ApiError::new(ErrorCode::ProjectNotFound, message).with("project", shown)
+}
+
 /// All projects of a data directory; small enough to be kept in memory.
 pub(crate) struct Projects {
     store: Store,
@@ -55,14 +65,7 @@ impl Projects {
         let found = known.values().find(|project| {
             project.slug.as_str() == id_or_slug || project.id.as_str() == id_or_slug
         });
-        found.cloned().ok_or_else(|| {
-            let shown: String = id_or_slug.chars().take(80).collect();
-            ApiError::new(
-                ErrorCode::ProjectNotFound,
-                format!("project {shown:?} does not exist; `hutch project list` shows those that do, `hutch project create` makes one"),
-            )
-            .with("project", shown)
-        })
+        found.cloned().ok_or_else(|| unknown_project(id_or_slug))
     }
 
     /// All projects, by slug.

@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::adapters::{DriverMachines, LocalWorkspaces, StreamJournal};
 use crate::data_dir::{AdminKey, DataDir};
 use crate::http::{self, Doors};
+use crate::keys::Keys;
 use crate::projects::Projects;
 use crate::rpc::World;
 use crate::{Options, ServeError};
@@ -42,6 +43,7 @@ impl Server {
         let (data_dir, key, store, snapshots) = open(&options).await?;
         let generation = next_generation(&store).await?;
         let projects = Projects::open(store.clone()).await?;
+        let keys = Keys::open(key, store.clone()).await?;
         let (driver, obstacle) = driver(&options, data_dir.root(), generation).await;
         let volumes = DirectoryVolumes::open(data_dir.root());
         let volumes: Arc<dyn VolumeStore> =
@@ -69,7 +71,7 @@ impl Server {
             sandboxes,
             projects,
             store,
-            key,
+            keys,
         });
         let stop = CancellationToken::new();
         let doors = Doors::new(Arc::clone(&world), &options, stop.clone());

@@ -1,5 +1,6 @@
 //! From an HTTP request to an RPC session.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use capnweb::{ErrorValue, Limits, Session};
+use capnweb::{CloseReason, Connection, ErrorValue, Limits, Session};
 use hutch_protocol::limits::{UNAUTHENTICATED_BYTES_MAX, UNAUTHENTICATED_CALLS_MAX};
 use hutch_protocol::{ApiError, ErrorCode};
 use hyper_util::rt::TokioIo;
@@ -20,6 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::metered::Metered;
 use super::origin::plain;
 use super::{Doors, Shared};
+use crate::keys::{self, KeyName, Principal};
 use crate::rpc::{Entry, error_value};
 
 /// How long a connection may stay without authentication.
@@ -99,30 +101,59 @@ where
     let transport = capnweb::ws::tungstenite(socket, &full);
     let (connection, driver) = Session::start(transport, Some(entry.clone()), narrow);
     tokio::pin!(driver);
-    let stopping = |admitted| {
-        error_value(ApiError::interrupted(
-            "the session",
-            "the server is stopping",
-            admitted,
-        ))
-    };
 
     tokio::select! {
-        _ = &mut driver => return,
-        () = entry.authenticated() => connection.set_limits(full),
-        () = tokio::time::sleep(AUTHENTICATE_WITHIN) => connection.abort(late()),
-        () = shared.stop.cancelled() => connection.abort(stopping(false)),
+        _ = &mut driver => {}
+        principal = entry.authenticated() => {
+            connection.set_limits(full);
+            drop(waiting);
+            serve(shared, connection, driver, principal).await;
+        }
+        () = tokio::time::sleep(AUTHENTICATE_WITHIN) => hang_up(connection, driver, late()).await,
+        () = shared.stop.cancelled() => hang_up(connection, driver, stopping(false)).await,
     }
-    drop(waiting);
+}
+
+/// Serves a caller until it goes, its key ends or the server stops.
+async fn serve<D>(
+    shared: &Shared,
+    connection: Connection,
+    mut driver: Pin<&mut D>,
+    principal: Principal,
+) where
+    D: Future<Output = CloseReason>,
+{
+    let noted = async {
+        shared.world.keys.used(&principal.key).await;
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         reason = &mut driver => tracing::debug!(?reason, "a session ended"),
-        () = shared.stop.cancelled() => {
-            // One reason for every open call, and any of them may have run.
-            connection.abort(stopping(true));
-            // The peer hears why, if it listens at all.
-            let _ = tokio::time::timeout(Duration::from_secs(1), driver).await;
+        () = noted => {}
+        why = principal.ended() => {
+            let KeyName::Stored(key) = &principal.key else { return };
+            hang_up(connection, driver, error_value(keys::ended(key, why))).await;
         }
+        // One reason for every open call, and any of them may have run.
+        () = shared.stop.cancelled() => hang_up(connection, driver, stopping(true)).await,
     }
+}
+
+/// Ends a session for a reason that the peer hears, if it listens at all.
+async fn hang_up<D>(connection: Connection, driver: Pin<&mut D>, reason: ErrorValue)
+where
+    D: Future<Output = CloseReason>,
+{
+    connection.abort(reason);
+    let _ = tokio::time::timeout(Duration::from_secs(1), driver).await;
+}
+
+fn stopping(admitted: bool) -> ErrorValue {
+    error_value(ApiError::interrupted(
+        "the session",
+        "the server is stopping",
+        admitted,
+    ))
 }
 
 fn late() -> ErrorValue {

@@ -1,7 +1,7 @@
 //! What a stranger sees: one method.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use capnweb::{CallFuture, Path, Stub, Target, Value};
 use hutch_protocol::{ApiError, ErrorCode};
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::session::Session;
 use super::{World, answer, args, names};
+use crate::keys::Principal;
 
 /// Wrong tokens that one connection may try.
 const ATTEMPTS: u32 = 3;
@@ -19,6 +20,7 @@ pub(crate) struct Entry {
     world: Arc<World>,
     open: Arc<AtomicBool>,
     done: CancellationToken,
+    first: OnceLock<Principal>,
     failures: AtomicU32,
 }
 
@@ -28,13 +30,19 @@ impl Entry {
             world,
             open,
             done: CancellationToken::new(),
+            first: OnceLock::new(),
             failures: AtomicU32::new(0),
         })
     }
 
-    /// Resolves once somebody has authenticated on this connection.
-    pub(crate) async fn authenticated(&self) {
+    /// Resolves once somebody has authenticated on this connection, with who
+    /// it was. The connection is theirs from then on.
+    pub(crate) async fn authenticated(&self) -> Principal {
         self.done.cancelled().await;
+        match self.first.get() {
+            Some(principal) => principal.clone(),
+            None => std::future::pending().await,
+        }
     }
 
     fn authenticate(&self, args: &[Value]) -> Result<Value, ApiError> {
@@ -58,17 +66,25 @@ impl Entry {
             .and_then(Value::as_str)
             .unwrap_or_default();
         let token = SecretString::from(token.trim().to_owned());
-        if !self.world.key.matches(&token) {
-            self.failures.fetch_add(1, Ordering::Relaxed);
-            return Err(unauthenticated(
-                "the token is not valid; pass --token or HUTCH_TOKEN, or the server's --data-dir so that its admin.key is read",
+        let principal = match self.world.keys.authenticate(&token) {
+            Ok(principal) => principal,
+            Err(error) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                return Err(error);
+            }
+        };
+        // Its end must end what it opened, so there is one to a connection.
+        let first = self.first.get_or_init(|| principal.clone());
+        if first.key != principal.key {
+            return Err(ApiError::new(
+                ErrorCode::Forbidden,
+                "this connection is another key's already; open one for each key",
             ));
         }
         self.open.store(true, Ordering::Relaxed);
         self.done.cancel();
-        Ok(Value::Stub(Stub::local(Session::new(Arc::clone(
-            &self.world,
-        )))))
+        let session = Session::new(Arc::clone(&self.world), principal);
+        Ok(Value::Stub(Stub::local(session)))
     }
 }
 

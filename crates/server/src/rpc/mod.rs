@@ -3,6 +3,7 @@
 mod args;
 mod entry;
 mod error;
+mod keys;
 mod membrane;
 mod project;
 mod sandbox;
@@ -16,7 +17,7 @@ use hutch_protocol::{ApiError, ErrorCode};
 use hutch_sandboxes::Sandboxes;
 use hutch_streams::Store;
 
-use crate::data_dir::AdminKey;
+use crate::keys::Keys;
 use crate::projects::Projects;
 
 pub(crate) use entry::Entry;
@@ -27,7 +28,7 @@ pub(crate) struct World {
     pub(crate) sandboxes: Sandboxes,
     pub(crate) projects: Projects,
     pub(crate) store: Store,
-    pub(crate) key: AdminKey,
+    pub(crate) keys: Keys,
 }
 
 /// The names of a path; none if a step is an index.

@@ -10,6 +10,7 @@ mod door;
 mod exec;
 mod files;
 mod isolation;
+mod keys;
 mod lifecycle;
 mod processes;
 mod refusals;
