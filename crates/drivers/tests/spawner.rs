@@ -8,40 +8,7 @@ use std::path::Path;
 use hutch_drivers::{Driver, DriverError, NativeDriver};
 use hutch_protocol::InstanceType;
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Machine, PROBE, leftovers, options, ping, run, wait_until};
-
-fn kill(pid: i32) {
-    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-}
-
-/// The spawner of a data directory, by its command line.
-fn spawner_of(dir: &Path) -> Option<i32> {
-    let wanted = format!("{PROBE}\0spawner\0--data-dir\0{}\0", dir.display());
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let mut found = processes.filter_map(|entry| {
-        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let line = std::fs::read_to_string(entry.path().join("cmdline")).ok()?;
-        let parent = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        // Parked boots have the same line; the spawner's parent is not it.
-        let parent: i32 = parent
-            .rsplit_once(')')?
-            .1
-            .split_whitespace()
-            .nth(1)?
-            .parse()
-            .ok()?;
-        line.starts_with(&wanted).then_some((pid, parent))
-    });
-    let all: Vec<(i32, i32)> = found.by_ref().collect();
-    let pids: Vec<i32> = all.iter().map(|(pid, _)| *pid).collect();
-    all.iter()
-        .find(|(_, parent)| !pids.contains(parent))
-        .map(|(pid, _)| *pid)
-}
-
-fn is_alive(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
-}
+use support::{Machine, is_alive, kill, leftovers, options, ping, run, spawner_of, wait_until};
 
 #[tokio::test]
 async fn stop_leaves_no_process_mount_group_or_namespace() {
@@ -183,27 +150,6 @@ async fn the_end_of_pid_1_is_told_and_cleaned_up() {
     wait_until("the group is gone", || !group.exists()).await;
     a.stop().await.unwrap();
     drop(a);
-    machine.close().await;
-}
-
-#[tokio::test]
-async fn a_killed_spawner_takes_its_sandboxes_along_and_the_next_reclaims() {
-    let machine = Machine::new().await;
-    let a = machine.start("a", InstanceType::Basic).await;
-    run(&a, "setsid sleep 1000 >/dev/null 2>&1 &").await;
-    let pid = a.identity().pid;
-    kill(spawner_of(machine.dir.path()).unwrap());
-    // The server is told, though nobody is left to tell how.
-    assert_eq!(a.exited().await, hutch_drivers::Exit::UNKNOWN);
-    wait_until("PID 1 is gone", || !is_alive(pid)).await;
-    let group = Path::new("/sys/fs/cgroup/unified").join(&a.identity().cgroup);
-    assert!(group.exists());
-    drop(a);
-    // The next start makes a spawner, which removes what is left.
-    let b = machine.start("b", InstanceType::Basic).await;
-    assert!(!group.exists());
-    assert_eq!(ping(&b).await, "pong");
-    drop(b);
     machine.close().await;
 }
 

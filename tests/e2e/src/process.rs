@@ -65,11 +65,8 @@ pub fn peak_kib(pid: u32) -> u64 {
 
 /// The daemon of the only sandbox that runs.
 pub fn sandboxd_of(hutch: &crate::Hutch) -> u32 {
-    let spawner = hutch.processes().into_iter().find(|pid| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == b"spawner")
-    });
-    let spawner = spawner.expect("a spawner");
+    let id = fs::read_to_string(hutch.data_dir().join("id")).expect("the directory's id");
+    let group = format!("/hutch-{}/", id.trim());
     let is_daemon = |pid: &u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let line = status
@@ -77,9 +74,15 @@ pub fn sandboxd_of(hutch: &crate::Hutch) -> u32 {
             .find_map(|line| line.strip_prefix("NSpid:"))
             .unwrap_or_default();
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        name == "sandboxd\n" && line.split_whitespace().last() == Some("1")
+        // By its group: after a spawner's end it is another's child.
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        name == "sandboxd\n"
+            && line.split_whitespace().last() == Some("1")
+            && groups.contains(&group)
     };
-    let daemons: Vec<u32> = children_of(spawner).into_iter().filter(is_daemon).collect();
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let daemons: Vec<u32> = pids.filter(is_daemon).collect();
     assert_eq!(daemons.len(), 1, "one sandbox runs");
     daemons[0]
 }

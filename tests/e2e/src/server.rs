@@ -29,6 +29,7 @@ pub fn binaries() -> PathBuf {
 /// stops the server and waits until nothing of it is left.
 pub struct Hutch {
     place: TempDir,
+    programs: PathBuf,
     child: Option<Child>,
     url: String,
     log: Arc<Mutex<String>>,
@@ -37,12 +38,18 @@ pub struct Hutch {
 impl Hutch {
     /// Starts one on a free port.
     pub fn start() -> Self {
+        Self::start_from(&binaries())
+    }
+
+    /// Starts one from the binaries in a folder.
+    pub fn start_from(programs: &Path) -> Self {
         let place = tempfile::Builder::new()
             .prefix("ht")
             .tempdir()
             .expect("a temporary directory");
         let mut hutch = Self {
             place,
+            programs: programs.to_owned(),
             child: None,
             url: String::new(),
             log: Arc::default(),
@@ -53,7 +60,7 @@ impl Hutch {
 
     /// Starts the server again on the same data directory.
     pub fn serve(&mut self) {
-        let mut command = Command::new(binaries().join("hutch"));
+        let mut command = Command::new(self.programs.join("hutch"));
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(self.data_dir());
@@ -90,6 +97,11 @@ impl Hutch {
             }
         });
         self.child = Some(child);
+    }
+
+    /// Serves from another folder's binaries from the next start on.
+    pub fn upgrade_to(&mut self, programs: &Path) {
+        programs.clone_into(&mut self.programs);
     }
 
     /// The data directory.

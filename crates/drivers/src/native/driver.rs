@@ -11,7 +11,7 @@ use super::data_dir::DataDir;
 use super::instance::NativeInstance;
 use super::link::Link;
 use super::protocol::{Answer, Ask, Boot};
-use super::{NativeOptions, detect, launch};
+use super::{NativeOptions, detect, launch, proof};
 use crate::{
     BootLog, BoxFuture, Capabilities, Driver, DriverError, Instance, LogTail, SandboxKey, StartSpec,
 };
@@ -149,14 +149,39 @@ impl NativeDriver {
             };
             after = boots.last().map(|boot| boot.identity.boot);
             for (boot, pidfd) in boots.into_iter().zip(fds) {
-                if let Some(instance) = self.adopt(&link, boot, pidfd)? {
-                    found.push(Arc::new(instance));
+                let id = boot.identity.boot;
+                match self.prove(&boot, &pidfd) {
+                    Ok(()) => {
+                        if let Some(instance) = self.adopt(&link, boot, pidfd)? {
+                            found.push(Arc::new(instance));
+                        }
+                    }
+                    Err(why) => {
+                        tracing::warn!(boot = %id, %why, "not adopted");
+                        let _ = link.ask(Ask::Stop { boot: id }, ANSWER).await;
+                    }
                 }
             }
             if !more || after.is_none() {
                 return Ok(found);
             }
         }
+    }
+
+    /// Whether a boot is what it is said to be, and this data directory's.
+    fn prove(&self, boot: &Boot, pidfd: &OwnedFd) -> Result<(), String> {
+        let identity = &boot.identity;
+        if identity.data_dir != self.shared.data.id {
+            return Err(format!(
+                "it belongs to data directory {}",
+                identity.data_dir
+            ));
+        }
+        proof::check(identity, &self.shared.hierarchies)?;
+        if proof::has_ended(pidfd) {
+            return Err("it has ended".into());
+        }
+        Ok(())
     }
 
     /// Takes a boot over, or nothing if it ended meanwhile.

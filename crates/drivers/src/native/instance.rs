@@ -128,7 +128,8 @@ impl Instance for NativeInstance {
                 std::future::pending().await
             };
             let gone = async {
-                if self.pidfd.readable().await.is_ok() {
+                // Unless nobody is left who could tell.
+                if self.pidfd.readable().await.is_ok() && !self.calls.is_closed() {
                     tokio::time::sleep(NOTICE).await;
                 }
                 Exit::UNKNOWN

@@ -1,18 +1,20 @@
 //! Finding the data directory's spawner, or starting it.
 
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::NativeOptions;
 use super::data_dir::DataDir;
 use super::link::Link;
-use super::protocol::{Answer, Ask};
+use super::protocol::{Answer, Ask, Hello};
+use super::{NativeOptions, build};
 use crate::DriverError;
 
-/// How long a spawner may take to answer.
-const ANSWER: Duration = Duration::from_secs(10);
+/// How long a spawner may take to answer, which may have to become another
+/// build first.
+const UPGRADE: Duration = Duration::from_secs(20);
 /// How often a spawner that is just ending is looked at again.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often it is tried: it has two seconds of grace and ten to clean up.
@@ -48,12 +50,24 @@ pub async fn connect(options: &NativeOptions, data: &DataDir) -> Result<Arc<Link
 }
 
 async fn greet(options: &NativeOptions, link: &Link) -> Result<(), DriverError> {
-    let hello = Ask::Hello {
+    let mut words = options.spawner.iter();
+    let program = words
+        .next()
+        .and_then(|path| build::open(path.as_ref()).ok());
+    let hello = Ask::Hello(Hello {
         generation: options.generation,
         sandboxd: options.sandboxd.clone(),
         parked: options.parked,
-    };
-    match link.ask(hello, ANSWER).await?.0 {
+        build: program
+            .as_ref()
+            .and_then(|file| build::of(file).ok())
+            .unwrap_or_default(),
+        words: words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+    });
+    let fds: Vec<_> = program.iter().map(AsFd::as_fd).collect();
+    match link.ask_with(hello, &fds, UPGRADE).await?.0 {
         Answer::Welcome {} => Ok(()),
         _ => Err(DriverError::step("greet the spawner")(
             ErrorKind::InvalidData.into(),

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hutch_protocol::BootId;
+use hutch_protocol::{BootId, Generation};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -39,8 +40,21 @@ pub struct Calls(Mutex<Waiting>);
 struct Waiting {
     last: u64,
     closed: bool,
+    /// The generation of the server that is obeyed instead.
+    superseded: Option<Generation>,
     replies: HashMap<u64, oneshot::Sender<Outcome>>,
     exits: HashMap<BootId, watch::Sender<Option<Exit>>>,
+}
+
+impl Waiting {
+    fn why_closed(&self) -> DriverError {
+        match self.superseded {
+            Some(generation) => {
+                DriverError::Superseded(format!("generation {generation} is obeyed"))
+            }
+            None => gone(),
+        }
+    }
 }
 
 impl Calls {
@@ -78,12 +92,21 @@ impl Calls {
                     sender.send_replace(Some(exit));
                 }
             }
+            Answer::Superseded { generation } => {
+                tracing::error!(%generation, "a newer server owns the sandboxes of this data directory: stop this one");
+                waiting.superseded = Some(generation);
+            }
             body => {
                 if let Some(sender) = waiting.replies.remove(&reply.id) {
                     let _ = sender.send((body, fds));
                 }
             }
         }
+    }
+
+    /// Whether nothing is told here any more.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     fn close(&self) {
@@ -123,18 +146,32 @@ impl Link {
         &self.calls
     }
 
-    /// Whether the spawner is gone or has turned away.
+    /// Whether the spawner is gone or has turned away, also if the task that
+    /// reads has not come to see it.
     pub fn is_closed(&self) -> bool {
-        self.calls.lock().closed
+        let mut fds = [PollFd::new(self.socket.get_ref(), PollFlags::empty())];
+        let hung_up = poll(&mut fds, Some(&Timespec::default())).is_ok()
+            && fds[0].revents().contains(PollFlags::HUP);
+        hung_up || self.calls.is_closed()
     }
 
     /// Asks and waits for the answer, `deadline` at most.
     pub async fn ask(&self, body: Ask, deadline: Duration) -> Result<Outcome, DriverError> {
+        self.ask_with(body, &[], deadline).await
+    }
+
+    /// Asks, with descriptors.
+    pub async fn ask_with(
+        &self,
+        body: Ask,
+        fds: &[BorrowedFd<'_>],
+        deadline: Duration,
+    ) -> Result<Outcome, DriverError> {
         let (sender, receiver) = oneshot::channel();
         let id = {
             let mut waiting = self.calls.lock();
             if waiting.closed {
-                return Err(gone());
+                return Err(waiting.why_closed());
             }
             waiting.last += 1;
             let id = waiting.last;
@@ -152,10 +189,10 @@ impl Link {
             body,
         };
         let exchange = async {
-            self.send(&request)
+            self.send(&request, fds)
                 .await
                 .map_err(DriverError::step("ask the spawner"))?;
-            receiver.await.map_err(|_| gone())
+            receiver.await.map_err(|_| self.calls.lock().why_closed())
         };
         let outcome = tokio::time::timeout(deadline, exchange).await;
         drop(asked);
@@ -174,10 +211,10 @@ impl Link {
         }
     }
 
-    async fn send(&self, request: &Request) -> io::Result<()> {
+    async fn send(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         loop {
             let mut ready = self.socket.writable().await?;
-            let sent = ready.try_io(|socket| packet::send::<Request>(socket, request, NO_FDS));
+            let sent = ready.try_io(|socket| packet::send::<Request>(socket, request, fds));
             match sent {
                 Ok(sent) => return sent,
                 Err(_would_block) => {}
@@ -185,8 +222,6 @@ impl Link {
         }
     }
 }
-
-const NO_FDS: &[BorrowedFd<'_>] = &[];
 
 impl Drop for Link {
     fn drop(&mut self) {
@@ -229,7 +264,7 @@ async fn read(socket: Arc<AsyncFd<OwnedFd>>, calls: Arc<Calls>) {
 
 fn describe(ask: &Ask) -> &'static str {
     match ask {
-        Ask::Hello { .. } => "greet the spawner",
+        Ask::Hello(_) => "greet the spawner",
         Ask::Start { .. } => "start the sandbox",
         Ask::Running { .. } => "list the running sandboxes",
         Ask::Stop { .. } => "stop the sandbox",

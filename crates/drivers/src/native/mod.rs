@@ -1,5 +1,6 @@
 //! The native driver: Linux namespaces, made by a small spawner process.
 
+mod build;
 mod cgroup;
 mod data_dir;
 mod detect;
@@ -11,10 +12,12 @@ mod options;
 mod packet;
 mod poll_fd;
 mod process;
+mod proof;
 mod protocol;
 mod socket_path;
 mod spawner;
 
 pub use driver::NativeDriver;
 pub use options::NativeOptions;
+pub use process::forbid_core_dumps;
 pub use spawner::spawner_main;

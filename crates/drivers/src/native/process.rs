@@ -3,6 +3,32 @@
 use std::fs;
 use std::io;
 
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+};
+
+/// Bounds core files to one byte, which is none. The kernel takes a limit of
+/// exactly one as a word not to run the host's core program either, which it
+/// does at zero.
+pub fn bound_core_files() -> io::Result<()> {
+    let one = getrlimit(Resource::Core).maximum.unwrap_or(1).min(1);
+    let limit = Rlimit {
+        current: Some(one),
+        maximum: Some(one),
+    };
+    Ok(setrlimit(Resource::Core, limit)?)
+}
+
+/// Keeps what this process has in memory from core files and from every other
+/// process of its user: secrets are among it.
+///
+/// # Errors
+/// The kernel refuses, which it has no reason to.
+pub fn forbid_core_dumps() -> io::Result<()> {
+    bound_core_files()?;
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
 /// A process's start time in clock ticks after the machine's boot.
 pub fn start_time(pid: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;

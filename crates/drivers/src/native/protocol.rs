@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use crate::{BootIdentity, Exit, StartSpec};
 
 /// The version that both ends must speak.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The largest packet, in bytes.
 pub const PACKET_MAX: usize = 64 * 1024;
 /// How many boots one page of `running` lists.
@@ -27,19 +27,44 @@ pub struct Request {
     pub body: Ask,
 }
 
+/// A first packet, as every version reads it: what the body is beyond
+/// [`Hello`] may change with `v`.
+#[derive(Debug, Deserialize)]
+pub struct Greeting {
+    /// The [`VERSION`] of who sent it.
+    pub v: u32,
+    /// As [`Request::id`].
+    pub id: u64,
+    /// A hello.
+    pub body: Hello,
+}
+
+/// How a server introduces itself. Every field that is added has a default, so
+/// that each version can read every other's.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    /// The server's generation; an older one than was seen is refused.
+    pub generation: Generation,
+    /// The daemon's binary for the next boots.
+    pub sandboxd: PathBuf,
+    /// How many boots to prepare ahead.
+    pub parked: usize,
+    /// The server's build ([`super::build`]); empty if it does not say.
+    #[serde(default)]
+    pub build: String,
+    /// What makes its program the spawner: the arguments before
+    /// `--data-dir`.
+    #[serde(default)]
+    pub words: Vec<String>,
+}
+
 /// What a server may ask.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Ask {
-    /// Must come first.
-    Hello {
-        /// The server's generation; an older one than was seen is refused.
-        generation: Generation,
-        /// The daemon's binary for the next boots.
-        sandboxd: PathBuf,
-        /// How many boots to prepare ahead.
-        parked: usize,
-    },
+    /// Must come first. The server's own program may come along: a spawner of
+    /// another build becomes it.
+    Hello(Hello),
     /// Boots a sandbox. The reply carries PID 1's pidfd.
     Start {
         /// What to boot.
@@ -96,6 +121,11 @@ pub enum Answer {
         boot: BootId,
         /// How it ended.
         exit: Exit,
+    },
+    /// A notice: another server is obeyed from now on.
+    Superseded {
+        /// Its generation.
+        generation: Generation,
     },
     /// The request failed.
     Failed {

@@ -10,6 +10,7 @@ use hutch_drivers::{
     VolumeState, VolumeStore,
 };
 use hutch_protocol::{BootId, Generation, InstanceType, ProjectId};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// The test's spawner and init.
@@ -124,6 +125,42 @@ pub fn leftovers(id: &str) -> Vec<String> {
     found
 }
 
+/// Kills a process of this test's own.
+pub fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+pub fn is_alive(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// The spawner of a data directory, by its command line. Prepared boots have
+/// the same line; the spawner's parent is none of them.
+pub fn spawner_of(dir: &Path) -> Option<i32> {
+    let all = spawners_of(dir);
+    let parent_of = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let after = stat.rsplit_once(')')?.1.to_owned();
+        after.split_whitespace().nth(1)?.parse::<i32>().ok()
+    };
+    all.iter()
+        .find(|pid| !parent_of(pid).is_some_and(|parent| all.contains(&parent)))
+        .copied()
+}
+
+/// The spawner and its prepared boots.
+pub fn spawners_of(dir: &Path) -> Vec<i32> {
+    let wanted = format!("\0spawner\0--data-dir\0{}\0", dir.display());
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let line = std::fs::read_to_string(entry.path().join("cmdline")).ok()?;
+            line.contains(&wanted).then_some(pid)
+        })
+        .collect()
+}
+
 pub async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -134,8 +171,18 @@ pub async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 
 /// Runs a shell command inside: exit code and output.
 pub async fn run(instance: &Arc<dyn Instance>, command: &str) -> (i32, String) {
+    run_on(instance, Port::User, command).await
+}
+
+/// Runs a shell command as PID 1 does what it wants: not in the commands'
+/// groups nor under their filter, beside the daemon's descriptors.
+pub async fn as_pid_1(instance: &Arc<dyn Instance>, command: &str) -> (i32, String) {
+    run_on(instance, Port::Control, command).await
+}
+
+async fn run_on(instance: &Arc<dyn Instance>, port: Port, command: &str) -> (i32, String) {
     let exchange = async {
-        let mut peer = instance.connect(Port::User).await.unwrap();
+        let mut peer = instance.connect(port).await.unwrap();
         peer.write_all(format!("{command}\n").as_bytes())
             .await
             .unwrap();
@@ -154,6 +201,7 @@ pub async fn run(instance: &Arc<dyn Instance>, command: &str) -> (i32, String) {
 pub async fn ping(instance: &Arc<dyn Instance>) -> String {
     let exchange = async {
         let mut peer = instance.connect(Port::Control).await.unwrap();
+        peer.write_all(b"\n").await.unwrap();
         let mut answer = String::new();
         peer.read_to_string(&mut answer).await.unwrap();
         answer

@@ -38,6 +38,12 @@ pub struct ServeArgs {
 /// Runs the server until a signal stops it.
 pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
     log(settings.json)?;
+    hutch_drivers::native::forbid_core_dumps().map_err(|error| {
+        Failure::new(
+            "INTERNAL_ERROR",
+            format!("cannot forbid core dumps: {error}"),
+        )
+    })?;
     let uncaught = |error: std::io::Error| {
         Failure::new("INTERNAL_ERROR", format!("cannot catch signals: {error}"))
     };

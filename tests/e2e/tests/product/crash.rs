@@ -120,23 +120,6 @@ async fn a_machine_that_died_without_a_server_is_told_to_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_the_spawner_is_survived() {
-    let mut hutch = Hutch::start();
-    let api = hutch.api().await;
-    let sandbox = api.create("main", json!({})).await;
-    sandbox.sh("echo kept > f").await;
-    hutch.end(Signal::KILL);
-    drop(api);
-    for pid in hutch.processes() {
-        kill(pid);
-    }
-    wait_until("everything is gone", || hutch.processes().is_empty());
-    hutch.serve();
-    let api = hutch.api().await;
-    assert_eq!(api.sandbox("main").sh("cat f").await.1, "kept\n");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_of_boots_and_daemon_is_kept_on_the_host() {
     let hutch = Hutch::start();
     let api = hutch.api().await;

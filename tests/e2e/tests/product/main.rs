@@ -17,3 +17,4 @@ mod refusals;
 mod rpc;
 mod snapshots;
 mod streams;
+mod takeover;

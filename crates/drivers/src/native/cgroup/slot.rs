@@ -141,32 +141,61 @@ impl SlotGroups {
     }
 }
 
-/// Kills and removes every group below `group`: what a dead spawner left.
-pub fn reclaim(hierarchies: &Hierarchies, group: &str, deadline: Instant) -> io::Result<()> {
+/// Kills and removes every group below `group` but the ones that are `kept`:
+/// what a dead spawner left. Without any left, `group` goes, too.
+pub fn reclaim(
+    hierarchies: &Hierarchies,
+    group: &str,
+    kept: &[&str],
+    deadline: Instant,
+) -> io::Result<()> {
     if let Some(mount) = &hierarchies.v2 {
         let all = mount.join(group);
-        v2::kill(&all)?;
-        while v2::is_populated(&all)? {
-            if Instant::now() > deadline {
-                return Err(io::ErrorKind::TimedOut.into());
+        for slot in others(&all, kept) {
+            v2::kill(&slot)?;
+            while v2::is_populated(&slot)? {
+                if Instant::now() > deadline {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
             }
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            file::remove(&slot, deadline)?;
         }
-        file::remove(&all, deadline)?;
+        if kept.is_empty() {
+            file::remove(&all, deadline)?;
+        }
     }
     for mount in hierarchies.v1_mounts() {
         let all = mount.join(group);
-        // A process that entered v1 and had not yet entered v2.
-        for dir in walk(&all) {
-            for pid in v2::processes(&dir).unwrap_or_default() {
-                if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        for slot in others(&all, kept) {
+            // A process that entered v1 and had not yet entered v2.
+            for dir in walk(&slot) {
+                for pid in v2::processes(&dir).unwrap_or_default() {
+                    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+                        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                    }
                 }
             }
+            file::remove(&slot, deadline)?;
         }
-        file::remove(&all, deadline)?;
+        if kept.is_empty() {
+            file::remove(&all, deadline)?;
+        }
     }
     Ok(())
+}
+
+/// The groups below `all` that are not kept.
+fn others(all: &std::path::Path, kept: &[&str]) -> Vec<PathBuf> {
+    let entries = fs::read_dir(all).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter(|entry| {
+            let name = entry.file_name();
+            !name.to_str().is_some_and(|name| kept.contains(&name))
+        })
+        .map(|entry| entry.path())
+        .collect()
 }
 
 fn walk(dir: &std::path::Path) -> Vec<PathBuf> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount_bind, mount_change, mount_remount};
 use rustix::thread::UnshareFlags;
 
 use super::fork::{self, Side};
@@ -101,4 +101,14 @@ pub fn leave_mounts() -> io::Result<()> {
         "/",
         MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
     )?)
+}
+
+/// Binds the volumes onto themselves, so that nothing in them has an effect
+/// here: a file that a sandbox's root makes belongs to root on disk.
+pub fn confine_volumes(data: &DataDir) -> io::Result<()> {
+    let volumes = data.path.join("volumes");
+    private_dir(&volumes)?;
+    mount_bind(&volumes, &volumes)?;
+    let flags = MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount_remount(&volumes, flags, c"")?)
 }

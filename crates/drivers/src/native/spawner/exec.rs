@@ -5,14 +5,13 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
 use rustix::io::FdFlags;
-use rustix::process::{
-    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
-};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::fork::close_all_but;
 use super::seccomp::Filters;
 use super::step::Step;
 use super::{caps, identity, namespaces};
+use crate::native::process;
 
 /// How many descriptors a process may have open.
 const NOFILE: u64 = 16_384;
@@ -75,8 +74,7 @@ fn duplicate(fd: &OwnedFd, target: i32) -> io::Result<()> {
 }
 
 /// Gives up everything that the sandbox may not have: enters its user
-/// namespace as its root, keeps the allowed capabilities, bounds resources and
-/// dies with the spawner.
+/// namespace as its root, keeps the allowed capabilities and bounds resources.
 pub fn drop_privileges(namespace: &OwnedFd, dumpable: bool) -> io::Result<()> {
     namespaces::enter_user(namespace).step("enter the user namespace")?;
     identity::become_root().step("become root inside")?;
@@ -86,7 +84,7 @@ pub fn drop_privileges(namespace: &OwnedFd, dumpable: bool) -> io::Result<()> {
         maximum: Some(value),
     };
     setrlimit(Resource::Nofile, limit(hard.min(NOFILE))).step("limit descriptors")?;
-    setrlimit(Resource::Core, limit(0)).step("limit core files")?;
+    process::bound_core_files().step("limit core files")?;
     caps::drop_others().step("drop capabilities")?;
     rustix::thread::set_no_new_privs(true)?;
     if !dumpable {
@@ -94,9 +92,7 @@ pub fn drop_privileges(namespace: &OwnedFd, dumpable: bool) -> io::Result<()> {
     }
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     restore_signals();
-    leave_keyring()?;
-    // After the ids: changing them clears it.
-    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+    leave_keyring()
 }
 
 /// The Rust runtime ignores SIGPIPE, and an ignored signal stays ignored

@@ -5,7 +5,6 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
@@ -18,11 +17,6 @@ pub fn set_up() -> io::Result<()> {
     // ping are therefore open to everybody in it, as in Docker.
     fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0").step("open low ports")?;
     fs::write("/proc/sys/net/ipv4/ping_group_range", "0 2147483647").step("open ping")
-}
-
-/// The inode that names the caller's network namespace.
-pub fn inode() -> io::Result<u64> {
-    Ok(fs::metadata("/proc/self/ns/net")?.ino())
 }
 
 fn loopback_up() -> io::Result<()> {

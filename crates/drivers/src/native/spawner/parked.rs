@@ -61,8 +61,6 @@ pub struct Go {
 pub enum Told {
     /// It waits.
     Ready {
-        /// The inode of its network namespace.
-        netns: u64,
         /// Steps and microseconds of the preparation.
         steps: Vec<(String, u64)>,
     },
@@ -148,7 +146,6 @@ fn prepare(plan: &Plan<'_>) -> io::Result<Prepared> {
     dev::mount_run(plan.base).step("set up /run")?;
     steps.mark("mounts");
     let told = Told::Ready {
-        netns: netns::inode().step("look at the network namespace")?,
         steps: steps.into(),
     };
     packet::send(&plan.control, &told, &[])?;

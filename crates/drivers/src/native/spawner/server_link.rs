@@ -7,7 +7,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, lis
 
 use crate::native::data_dir::DataDir;
 use crate::native::packet;
-use crate::native::protocol::{Answer, Refusal, Reply, Request, VERSION};
+use crate::native::protocol::{Answer, Greeting, Refusal, Reply, Request, VERSION};
 use crate::native::socket_path;
 
 /// How many connections may wait for their first packet.
@@ -20,6 +20,16 @@ pub struct ServerLink {
     server: Option<OwnedFd>,
     /// Connections that did not say hello yet.
     newcomers: Vec<OwnedFd>,
+}
+
+/// A connection that said hello.
+pub struct Newcomer {
+    /// The connection.
+    pub peer: OwnedFd,
+    /// What it said.
+    pub greeting: Greeting,
+    /// Its own program.
+    pub program: Option<OwnedFd>,
 }
 
 /// What is told once the spawner listens.
@@ -47,6 +57,25 @@ impl ServerLink {
             server: None,
             newcomers: Vec::new(),
         })
+    }
+
+    /// Goes on with a socket that listens, and perhaps a server.
+    pub fn resume(listener: OwnedFd, server: Option<OwnedFd>) -> Self {
+        Self {
+            listener,
+            server,
+            newcomers: Vec::new(),
+        }
+    }
+
+    /// The listening socket.
+    pub fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// The server that is obeyed.
+    pub fn server(&self) -> Option<BorrowedFd<'_>> {
+        self.server.as_ref().map(AsFd::as_fd)
     }
 
     /// Everything to wait on: the listener, the server, the newcomers.
@@ -88,15 +117,20 @@ impl ServerLink {
         }
     }
 
-    /// Connections whose first packet is there, with the packet.
-    pub fn greetings(&mut self) -> Vec<(OwnedFd, Request)> {
+    /// Connections whose first packet is there.
+    pub fn greetings(&mut self) -> Vec<Newcomer> {
         let mut greeted = Vec::new();
         let mut waiting = Vec::new();
         for peer in self.newcomers.drain(..) {
-            match receive(&peer) {
-                Received::Request(request) => greeted.push((peer, request)),
-                Received::Nothing => waiting.push(peer),
-                Received::End => {}
+            match packet::receive::<Greeting>(&peer) {
+                Ok(Some((greeting, fds))) => greeted.push(Newcomer {
+                    peer,
+                    greeting,
+                    program: fds.into_iter().next(),
+                }),
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => waiting.push(peer),
+                // The end, a failure or something that is no greeting.
+                _ => {}
             }
         }
         self.newcomers = waiting;

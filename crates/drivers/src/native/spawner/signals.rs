@@ -1,11 +1,32 @@
-//! Ending in order: SIGTERM and SIGINT become something to poll.
+//! Signals become something to poll: SIGTERM and SIGINT end the spawner,
+//! SIGUSR2 has it become the program that is now at its path.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// A descriptor that is readable once the spawner was told to end.
-pub fn ends() -> io::Result<OwnedFd> {
-    let set = mask(&[libc::SIGTERM, libc::SIGINT]);
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// To end, with everything that it holds.
+    End,
+    /// To become the program at its path.
+    Upgrade,
+}
+
+/// The next signal that came, if one did.
+pub fn next(signals: &OwnedFd) -> Option<Wish> {
+    let mut info = [0_u8; size_of::<libc::signalfd_siginfo>()];
+    let got = rustix::io::read(signals, &mut info).ok()?;
+    let number = info.get(..got)?.first_chunk::<4>()?;
+    Some(match i32::from_ne_bytes(*number) {
+        libc::SIGUSR2 => Wish::Upgrade,
+        _ => Wish::End,
+    })
+}
+
+/// A descriptor that is readable once a signal came.
+pub fn open() -> io::Result<OwnedFd> {
+    let set = mask(&[libc::SIGTERM, libc::SIGINT, libc::SIGUSR2]);
     block(libc::SIG_BLOCK, &set)?;
     // SAFETY: the set is initialised, and -1 asks for a new descriptor.
     let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };

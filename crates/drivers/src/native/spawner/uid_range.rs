@@ -85,6 +85,45 @@ impl UidRange {
         })
     }
 
+    /// Takes a range over from a spawner that is gone.
+    pub fn retake(index: u32, data_dir: &str) -> io::Result<Self> {
+        let pid = std::process::id();
+        let started = process::start_time(pid)?;
+        let mut table = Table::lock()?;
+        let mut entries = table.read()?;
+        if let Some(other) = entries
+            .iter()
+            .find(|entry| entry.index == index && entry.data_dir != data_dir)
+        {
+            return Err(io::Error::other(format!(
+                "range {index} of host ids belongs to data directory {}",
+                other.data_dir
+            )));
+        }
+        entries.retain(|entry| entry.index != index);
+        entries.push(Entry {
+            index,
+            data_dir: data_dir.to_owned(),
+            spawner: pid,
+            started,
+        });
+        table.write(&entries)?;
+        Ok(Self::resume(index, data_dir))
+    }
+
+    /// A range that this process has already.
+    pub fn resume(index: u32, data_dir: &str) -> Self {
+        Self {
+            index,
+            data_dir: data_dir.to_owned(),
+        }
+    }
+
+    /// Which one it is.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
     /// The first id of the range.
     pub fn base(&self) -> u32 {
         FIRST + self.index * SIZE
@@ -98,9 +137,10 @@ impl Drop for UidRange {
     }
 }
 
-/// Gives back every range of a data directory, after nothing uses them.
-pub fn free_all(data_dir: &str) -> io::Result<()> {
-    forget(|entry| entry.data_dir == data_dir)
+/// Gives back every range of a data directory but the ones that are `kept`,
+/// after nothing uses them.
+pub fn free_others(data_dir: &str, kept: &[u32]) -> io::Result<()> {
+    forget(|entry| entry.data_dir == data_dir && !kept.contains(&entry.index))
 }
 
 fn forget(gone: impl Fn(&Entry) -> bool) -> io::Result<()> {

@@ -1,9 +1,10 @@
 //! The spawner's loop: one thread, one `poll`, short steps.
 
+mod ends;
+mod handover;
 mod requests;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -15,15 +16,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
 
 use super::daemon_log::DaemonLog;
-use super::seccomp::Filters;
 use super::server_link::{self, ServerLink};
+use super::setup::Setup;
 use super::slot::{self, Slot, Stage};
-use super::{daemon, mover, reclaim, signals};
+use super::upgrade::Upgrade;
+use super::{adopt, daemon, mover, reclaim, record, signals};
+use crate::StartSpec;
 use crate::boot_log;
-use crate::native::cgroup::Hierarchies;
-use crate::native::data_dir::{DataDir, private_dir};
+use crate::native::data_dir::private_dir;
 use crate::native::protocol::{Answer, Refusal};
-use crate::{Exit, StartSpec};
 
 /// How long the spawner stays with nothing to hold and no server.
 const GRACE: Duration = Duration::from_secs(2);
@@ -46,20 +47,6 @@ const QUEUE_MAX: usize = 256;
 /// The most boots that are prepared ahead.
 const PARKED_MAX: usize = 8;
 
-/// What stays the same for the spawner's life.
-pub struct Setup {
-    /// Whose boots these are.
-    pub data: DataDir,
-    /// Where groups are made.
-    pub hierarchies: Hierarchies,
-    /// The compiled filters.
-    pub filters: Filters,
-    /// Where the root's layers are prepared.
-    pub images: PathBuf,
-    /// Held for life: one spawner for each data directory.
-    pub lock: File,
-}
-
 /// The spawner.
 pub struct Service {
     setup: Setup,
@@ -74,18 +61,38 @@ pub struct Service {
     prepare_after: Instant,
     idle_since: Option<Instant>,
     boots: PathBuf,
-    /// Readable once it was told to end.
-    ends: OwnedFd,
+    /// Readable once a signal came.
+    signals: OwnedFd,
+    /// What is to be become as soon as nothing is half done.
+    upgrade: Option<Upgrade>,
 }
 
 impl Service {
-    /// Listens. Nothing is prepared before the first server says hello.
+    /// Takes over what the spawner before left running, and listens. Nothing is
+    /// prepared before the first server says hello.
     pub fn new(setup: Setup) -> io::Result<Self> {
+        let survivors = adopt::survivors(&setup)?;
+        let link = ServerLink::listen(&setup.data)?;
+        let generation = record::read_generation(&setup.data.run());
+        let mut service = Self::empty(setup, link)?;
+        service.generation = Generation(generation);
+        service.hold(survivors);
+        Ok(service)
+    }
+
+    /// Adds boots that run already.
+    fn hold(&mut self, slots: Vec<Slot>) {
+        for slot in slots {
+            self.next_slot += 1;
+            self.slots.insert(self.next_slot, slot);
+        }
+    }
+
+    fn empty(setup: Setup, link: ServerLink) -> io::Result<Self> {
         private_dir(&slot::stage_dir(&setup))?;
         let boots = slot::boots_dir(&setup);
         private_dir(&boots)?;
         private_dir(&setup.data.path.join(boot_log::LOGS))?;
-        let link = ServerLink::listen(&setup.data)?;
         Ok(Self {
             link,
             slots: BTreeMap::new(),
@@ -97,7 +104,8 @@ impl Service {
             prepare_after: Instant::now(),
             idle_since: None,
             boots,
-            ends: signals::ends()?,
+            signals: signals::open()?,
+            upgrade: None,
             setup,
         })
     }
@@ -119,8 +127,12 @@ impl Service {
                 self.answer(request);
             }
             self.remove_ended();
-            self.start_queued();
-            self.prepare_ahead();
+            if self.upgrade.is_some() {
+                self.come_to_rest();
+            } else {
+                self.start_queued();
+                self.prepare_ahead();
+            }
             if self.is_done() {
                 return self.close();
             }
@@ -129,7 +141,7 @@ impl Service {
 
     fn wait_for_events(&self, pause: Duration) -> io::Result<()> {
         let mut sources = self.link.sources();
-        sources.push(self.ends.as_fd());
+        sources.push(self.signals.as_fd());
         for slot in self.slots.values() {
             if slot.exit.is_none() {
                 sources.push(slot.pidfd.as_fd());
@@ -158,7 +170,9 @@ impl Service {
         if self.slots.values().any(|slot| slot.ended.is_some()) {
             pause = pause.min(RETRY);
         }
-        if self.wanted() > 0 {
+        if self.upgrade.is_some() {
+            pause = pause.min(RETRY);
+        } else if self.wanted() > 0 {
             pause = pause.min(self.prepare_after.saturating_duration_since(now));
         }
         for held_up in self
@@ -174,42 +188,6 @@ impl Service {
         pause
     }
 
-    /// The one place that reaps: boots and helpers alike.
-    fn reap(&mut self) {
-        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            let Some(slot) = self.slots.values_mut().find(|slot| slot.pid == pid) else {
-                continue;
-            };
-            // What it told last.
-            slot.hear();
-            let exit = Exit {
-                code: status.exit_status(),
-                signal: status.terminating_signal(),
-                oom_kills: slot.groups.oom_kills(),
-            };
-            slot.exit = Some(exit);
-            slot.note_end(exit);
-            slot.ended = Some(Instant::now());
-            let stage = std::mem::replace(&mut slot.stage, Stage::Ended);
-            let failure = slot.failure.clone();
-            match (stage, &slot.boot) {
-                (Stage::Starting { request }, _) => {
-                    let why = failure.unwrap_or_else(|| format!("it ended: {status:?}"));
-                    self.refuse(request, Refusal::Step, format!("the boot failed: {why}"));
-                }
-                (Stage::Running, Some(boot)) => {
-                    let boot = boot.identity.boot;
-                    self.link.send(0, Answer::Exited { boot, exit }, &[]);
-                }
-                (Stage::Preparing, _) => {
-                    let why = failure.unwrap_or_else(|| format!("it ended: {status:?}"));
-                    self.preparation_failed(&format!("a boot could not be prepared: {why}"));
-                }
-                _ => {}
-            }
-        }
-    }
-
     fn hear(&mut self) {
         for slot in self.slots.values_mut() {
             let Some(became) = slot.hear() else { continue };
@@ -222,6 +200,9 @@ impl Service {
             slot.stage = Stage::Running;
             let steps = std::mem::take(&mut slot.steps);
             slot.note_start(&steps);
+            if let Some(Err(cause)) = slot.record().map(|record| record.write(&self.boots)) {
+                log(&format!("{}: record: {cause}", slot.name));
+            }
             let pid = slot.pid.as_raw_nonzero().get();
             let answer = Answer::Started { boot, steps };
             self.link.send(request, answer, &[slot.pidfd.as_fd()]);
@@ -234,35 +215,6 @@ impl Service {
     fn drain_logs(&mut self) {
         for log in self.slots.values_mut().filter_map(|slot| slot.log.as_mut()) {
             log.drain();
-        }
-    }
-
-    fn remove_ended(&mut self) {
-        let now = Instant::now();
-        let mut gone = Vec::new();
-        for (key, slot) in &self.slots {
-            let Some(since) = slot.ended else { continue };
-            match slot.remove(&self.boots) {
-                Ok(()) => gone.push((*key, None)),
-                Err(cause) if now > since + REMOVAL => {
-                    // Its groups stay for the next spawner to reclaim.
-                    let message = format!("{}: remove: {cause}", slot.name);
-                    log(&message);
-                    gone.push((*key, Some(message)));
-                }
-                Err(_) => {}
-            }
-        }
-        for (key, failure) in gone {
-            let Some(slot) = self.slots.remove(&key) else {
-                continue;
-            };
-            for id in slot.stops {
-                match &failure {
-                    None => self.link.send(id, Answer::Stopped {}, &[]),
-                    Some(message) => self.refuse(id, Refusal::Step, message.clone()),
-                }
-            }
         }
     }
 
@@ -350,8 +302,14 @@ impl Service {
 
     /// Whether it was told to end, or its data directory is gone, so that
     /// nobody can ask for anything any more.
-    fn must_end(&self) -> bool {
-        let told = rustix::io::read(&self.ends, &mut [0_u8; 128]).is_ok();
+    fn must_end(&mut self) -> bool {
+        let mut told = false;
+        while let Some(wish) = signals::next(&self.signals) {
+            match wish {
+                signals::Wish::End => told = true,
+                signals::Wish::Upgrade => self.upgrade_from_own_path(),
+            }
+        }
         let lock = std::fs::metadata(self.setup.data.run().join(daemon::LOCK));
         let own = self.setup.lock.metadata();
         told || !matches!((lock, own), (Ok(lock), Ok(own)) if lock.ino() == own.ino())

@@ -1,47 +1,80 @@
 //! What a server asks for, and the answers.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use hutch_protocol::BootId;
 
-use super::{BOOTS_MAX, PARKED_MAX, QUEUE_MAX, REST, Service};
-use crate::native::protocol::{Answer, Ask, PAGE, Refusal, Request};
-use crate::native::spawner::server_link;
+use super::{BOOTS_MAX, PARKED_MAX, QUEUE_MAX, REST, Service, log};
+use crate::native::protocol::{Answer, Ask, Greeting, Hello, PAGE, Refusal, Request, VERSION};
+use crate::native::spawner::record;
+use crate::native::spawner::server_link::{self, Newcomer};
 use crate::native::spawner::slot::{Slot, Stage};
+use crate::native::spawner::upgrade::{Asker, Upgrade};
 
 impl Service {
     pub(super) fn greet(&mut self) {
-        for (peer, request) in self.link.greetings() {
-            let Ask::Hello {
-                generation,
-                sandboxd,
-                parked,
-            } = request.body
-            else {
-                continue;
+        for newcomer in self.link.greetings() {
+            let Newcomer {
+                peer,
+                greeting: Greeting { v, id, body: hello },
+                program,
+            } = newcomer;
+            let refuse = |reason, message| {
+                let _ = server_link::send_to(&peer, id, Answer::Failed { reason, message }, &[]);
             };
-            if generation < self.generation {
-                let message = format!("generation {} is obeyed", self.generation);
-                let reason = Refusal::Superseded;
-                let answer = Answer::Failed { reason, message };
-                let _ = server_link::send_to(&peer, request.id, answer, &[]);
+            if hello.generation < self.generation {
+                refuse(
+                    Refusal::Superseded,
+                    format!("generation {} is obeyed", self.generation),
+                );
                 continue;
             }
-            self.generation = generation;
-            self.sandboxd = sandboxd;
-            self.parked = parked.min(PARKED_MAX);
-            // Requests of the server before have nobody to answer to.
-            self.queue.clear();
-            self.link.obey(peer);
-            self.link.send(request.id, Answer::Welcome {}, &[]);
+            let speaks = v == VERSION;
+            let is_another = !hello.build.is_empty() && hello.build != self.setup.build;
+            let is_newer = hello.generation > self.generation || !speaks;
+            match program {
+                Some(program) if is_another && is_newer => {
+                    let asker = Asker {
+                        peer,
+                        id,
+                        speaks,
+                        hello,
+                    };
+                    self.upgrade = Some(Upgrade::asked(program, asker));
+                }
+                _ if speaks => self.obey(peer, id, hello),
+                _ => refuse(
+                    Refusal::Version,
+                    format!("the spawner speaks version {VERSION} of its protocol"),
+                ),
+            }
         }
+    }
+
+    /// Obeys a server from now on, and tells the one before.
+    pub(super) fn obey(&mut self, peer: OwnedFd, id: u64, hello: Hello) {
+        let generation = hello.generation;
+        if generation > self.generation {
+            self.link.send(0, Answer::Superseded { generation }, &[]);
+            let run = self.setup.data.run();
+            if let Err(cause) = record::write_generation(&run, generation.0) {
+                log(&format!("record generation {generation}: {cause}"));
+            }
+        }
+        self.generation = generation;
+        self.sandboxd = hello.sandboxd;
+        self.parked = hello.parked.min(PARKED_MAX);
+        // Requests of the server before have nobody to answer to.
+        self.queue.clear();
+        self.link.obey(peer);
+        self.link.send(id, Answer::Welcome {}, &[]);
     }
 
     pub(super) fn answer(&mut self, request: Request) {
         let Request { id, body, .. } = request;
         match body {
-            Ask::Hello { .. } => {
+            Ask::Hello(_) => {
                 self.refuse(id, Refusal::Step, "hello comes once".into());
             }
             Ask::Start { spec } => {

@@ -1,31 +1,31 @@
 //! One boot, from its preparation to its removal.
 
+mod birth;
+mod notes;
+
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 use std::time::Instant;
 
 use hutch_images::HostImage;
-use rustix::fs::{Mode, OFlags};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, pidfd_send_signal};
+
+use birth::{directory, fork_parked, listener};
 
 use super::daemon_log::DaemonLog;
-use super::fork::{self, Side};
-use super::parked::{self, Go, Plan, Told};
-use super::service::Setup;
+use super::parked::{Go, Told};
+use super::record::{Pipe, Record};
+use super::setup::Setup;
 use super::step::Step;
 use super::uid_range::UidRange;
-use super::{mounts, reclaim};
+use super::{mounts, reclaim, record};
 use crate::native::cgroup::{Limits, SlotGroups};
 use crate::native::protocol::Boot;
-use crate::native::{packet, process, socket_path};
+use crate::native::{packet, process, proof};
 use crate::{BootIdentity, BootLog, Exit, StartSpec};
-
-/// How many connections may wait for the daemon to accept them.
-const BACKLOG: i32 = 128;
 
 /// Where a boot is in its life.
 pub enum Stage {
@@ -56,6 +56,10 @@ pub struct Slot {
     pub pid: Pid,
     /// PID 1's pidfd.
     pub pidfd: OwnedFd,
+    /// Whether PID 1 is this process's child, so that its exit status is told.
+    pub is_child: bool,
+    /// Its network namespace, once it is made.
+    pub netns: Option<OwnedFd>,
     /// The socket to the process, until it is the daemon.
     pub control: Option<OwnedFd>,
     /// What the daemon writes, once it was asked for.
@@ -74,9 +78,35 @@ pub struct Slot {
     pub exit: Option<Exit>,
     /// Since when its groups are being removed.
     pub ended: Option<Instant>,
-    netns: u64,
+    inodes: Inodes,
     /// Given back when everything else of the boot is gone.
-    _range: UidRange,
+    range: UidRange,
+}
+
+/// What names the boot's parts to the kernel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inodes {
+    netns: u64,
+    pidns: u64,
+    cgroup: u64,
+}
+
+/// A running boot of the program or the spawner before.
+pub struct Revived {
+    /// What is on record.
+    pub record: Record,
+    /// PID 1.
+    pub pid: Pid,
+    /// PID 1's pidfd.
+    pub pidfd: OwnedFd,
+    /// Its network namespace.
+    pub netns: OwnedFd,
+    /// What its daemon writes.
+    pub log: DaemonLog,
+    /// Its host ids.
+    pub range: UidRange,
+    /// Whether PID 1 is this process's child.
+    pub is_child: bool,
 }
 
 impl Slot {
@@ -119,9 +149,65 @@ impl Slot {
             stops: Vec::new(),
             exit: None,
             ended: None,
-            netns: 0,
-            _range: range,
+            is_child: true,
+            netns: None,
+            inodes: Inodes::default(),
+            range,
         })
+    }
+
+    /// Goes on with a boot that runs.
+    pub fn revive(setup: &Setup, revived: Revived) -> io::Result<Self> {
+        let boot = revived.record.boot;
+        let group = boot.identity.cgroup.clone();
+        Ok(Self {
+            name: boot.slot.clone(),
+            stage: Stage::Running,
+            groups: SlotGroups::named(setup.hierarchies.clone(), group)?,
+            pid: revived.pid,
+            pidfd: revived.pidfd,
+            is_child: revived.is_child,
+            netns: Some(revived.netns),
+            control: None,
+            log: Some(revived.log),
+            inodes: Inodes {
+                netns: boot.identity.netns_inode,
+                pidns: boot.identity.pidns_inode,
+                cgroup: boot.identity.cgroup_inode,
+            },
+            boot: Some(boot),
+            steps: Vec::new(),
+            failure: None,
+            becoming: false,
+            stops: Vec::new(),
+            exit: None,
+            ended: None,
+            range: revived.range,
+        })
+    }
+
+    /// What is kept on disk of a boot that runs.
+    pub fn record(&self) -> Option<Record> {
+        let pipe = self.log.as_ref().and_then(DaemonLog::pipe);
+        let output = pipe.and_then(|pipe| Pipe::of(&rustix::fs::fstat(pipe).ok()?));
+        Some(Record {
+            v: record::VERSION,
+            boot: self.boot.clone()?,
+            range: self.range.index(),
+            output,
+        })
+    }
+
+    /// Opens and names the namespaces of a process that has prepared itself.
+    fn look_inside(&mut self) -> io::Result<()> {
+        let pid = self.pid.as_raw_nonzero().get().cast_unsigned();
+        self.netns = Some(fs::File::open(format!("/proc/{pid}/ns/net"))?.into());
+        self.inodes = Inodes {
+            netns: proof::namespace(pid, "net")?,
+            pidns: proof::namespace(pid, "pid")?,
+            cgroup: fs::metadata(self.groups.v2())?.ino(),
+        };
+        Ok(())
     }
 
     /// Reads what the process told. At the end of what it tells, drops the
@@ -130,10 +216,13 @@ impl Slot {
         loop {
             let control = self.control.as_ref()?;
             match packet::receive::<Told>(control) {
-                Ok(Some((Told::Ready { netns, .. }, _))) => {
-                    self.netns = netns;
-                    self.stage = Stage::Parked;
-                }
+                Ok(Some((Told::Ready { .. }, _))) => match self.look_inside() {
+                    Ok(()) => self.stage = Stage::Parked,
+                    Err(cause) => {
+                        self.failure = Some(format!("look at its namespaces: {cause}"));
+                        let _ = self.kill();
+                    }
+                },
                 Ok(Some((Told::Becoming { steps }, _))) => {
                     self.steps.extend(steps);
                     self.becoming = true;
@@ -193,7 +282,10 @@ impl Slot {
                 pid,
                 start_time: process::start_time(pid)?,
                 cgroup: self.groups.group().to_owned(),
-                netns_inode: self.netns,
+                netns_inode: self.inodes.netns,
+                pidns_inode: self.inodes.pidns,
+                cgroup_inode: self.inodes.cgroup,
+                machine: setup.machine.clone(),
                 generation,
                 data_dir: setup.data.id.clone(),
             },
@@ -205,50 +297,11 @@ impl Slot {
         Ok(())
     }
 
-    /// Writes to the sandbox's log that the daemon runs, and where the time
-    /// went.
-    pub fn note_start(&mut self, steps: &[(String, u64)]) {
-        let (Some(log), Some(boot)) = (&mut self.log, &self.boot) else {
-            return;
-        };
-        let whole: u64 = steps.iter().map(|(_, took)| took).sum();
-        let parts: Vec<String> = steps
-            .iter()
-            .map(|(step, took)| format!("{step} {took}"))
-            .collect();
-        log.note(&format!(
-            "boot {} started in {whole} us: {}",
-            boot.identity.boot,
-            parts.join(", ")
-        ));
-    }
-
-    /// Writes to the sandbox's log what the daemon said last, and how it
-    /// ended.
-    pub fn note_end(&mut self, exit: Exit) {
-        let (Some(mut log), Some(boot)) = (self.log.take(), &self.boot) else {
-            return;
-        };
-        log.drain();
-        let boot = boot.identity.boot;
-        let how = match (&self.failure, exit.signal, exit.code) {
-            (Some(why), ..) => format!("failed: {why}"),
-            (None, Some(signal), _) => format!("ended by signal {signal}"),
-            (None, None, Some(code)) => format!("ended with code {code}"),
-            (None, None, None) => "ended".into(),
-        };
-        let memory = match exit.oom_kills {
-            0 => String::new(),
-            kills => format!("; {kills} processes were killed for memory"),
-        };
-        log.note(&format!("boot {boot} {how}{memory}"));
-    }
-
     /// Kills everything of the boot.
     pub fn kill(&self) -> io::Result<()> {
         self.groups.kill()?;
         // It may not be in its v2 group yet.
-        match rustix::process::kill_process(self.pid, rustix::process::Signal::KILL) {
+        match pidfd_send_signal(&self.pidfd, Signal::KILL) {
             Err(cause) if self.exit.is_none() && cause != rustix::io::Errno::SRCH => {
                 Err(cause.into())
             }
@@ -267,38 +320,6 @@ impl Slot {
     }
 }
 
-/// Forks a process that becomes parked, in a fresh pid namespace and born in
-/// its v2 group.
-fn fork_parked(
-    setup: &Setup,
-    image: &HostImage,
-    groups: &SlotGroups,
-    base: u32,
-) -> io::Result<(OwnedFd, Pid, OwnedFd)> {
-    let (ours, theirs) = rustix::net::socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let born_in = rustix::fs::open(groups.v2(), flags, Mode::empty())?;
-    match fork::fork(libc::CLONE_NEWPID, Some(born_in.as_fd())).step("fork")? {
-        Side::Parent { pid, pidfd } => {
-            rustix::io::ioctl_fionbio(&ours, true)?;
-            Ok((ours, pid, pidfd))
-        }
-        Side::Child => parked::run(Plan {
-            groups,
-            base,
-            image,
-            stage: &stage_dir(setup),
-            filters: &setup.filters,
-            control: theirs,
-        }),
-    }
-}
-
 /// An empty directory of the host that every parked process mounts over, each
 /// in its own mount namespace.
 pub fn stage_dir(setup: &Setup) -> PathBuf {
@@ -308,27 +329,4 @@ pub fn stage_dir(setup: &Setup) -> PathBuf {
 /// The directory with the boots' sockets.
 pub fn boots_dir(setup: &Setup) -> PathBuf {
     setup.data.run().join(reclaim::BOOTS)
-}
-
-/// A detached copy of the mount at a directory that the server names. Its own
-/// last part may not be a link.
-fn directory(path: &std::path::Path) -> io::Result<OwnedFd> {
-    let found = fs::symlink_metadata(path)?;
-    if !found.is_dir() {
-        return Err(io::ErrorKind::NotADirectory.into());
-    }
-    mounts::copy(path)
-}
-
-fn listener(place: &std::path::Path, name: &str) -> io::Result<OwnedFd> {
-    let (_dir, address) = socket_path::address(place, name)?;
-    let socket = socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    bind(&socket, &address)?;
-    listen(&socket, BACKLOG)?;
-    Ok(socket)
 }
