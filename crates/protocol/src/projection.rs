@@ -64,9 +64,10 @@ impl Projection {
                 env: Some(patch), ..
             } => crate::env::apply(&mut self.env, patch),
             SandboxEvent::RestoreFailed { .. } => self.degraded = true,
-            SandboxEvent::WorkspaceRestored { .. } | SandboxEvent::WorkspaceDiscarded { .. } => {
-                self.degraded = false;
-            }
+            // An expired workspace cannot be restored by anybody any more.
+            SandboxEvent::WorkspaceRestored { .. }
+            | SandboxEvent::WorkspaceDiscarded { .. }
+            | SandboxEvent::WorkspaceExpired { .. } => self.degraded = false,
             _ => {}
         }
     }
@@ -126,7 +127,12 @@ mod tests {
             error: "x".into(),
         };
         assert!(fold(&[created(), failed.clone()]).degraded);
-        let restored = SandboxEvent::WorkspaceRestored { backup_id };
-        assert!(!fold(&[created(), failed, restored]).degraded);
+        for cleared in [
+            SandboxEvent::WorkspaceRestored { backup_id },
+            SandboxEvent::WorkspaceExpired { backup_id },
+            SandboxEvent::WorkspaceDiscarded { backup_id: None },
+        ] {
+            assert!(!fold(&[created(), failed.clone(), cleared]).degraded);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capnweb::Stub;
+use hutch_protocol::{ApiError, ErrorCode, SandboxPath};
 
 use crate::gate::{Entry, Gate, Incarnation};
 use crate::ports::Machine;
@@ -26,7 +27,14 @@ pub struct Admission {
 /// Why a call was not let in.
 pub(crate) enum Refused {
     Asleep,
+    /// Falling asleep; ask again once that is settled.
+    Dozing,
     Full,
+}
+
+pub(crate) fn full(path: &SandboxPath) -> ApiError {
+    let message = format!("sandbox {path} has too many open calls; end some or try again shortly");
+    ApiError::new(ErrorCode::CapacityExceeded, message)
 }
 
 impl Admission {
@@ -38,6 +46,7 @@ impl Admission {
                 weight: Weight::Full,
             }),
             Entry::Closed => Err(Refused::Asleep),
+            Entry::Dozing => Err(Refused::Dozing),
             Entry::Full => Err(Refused::Full),
         }
     }
@@ -100,10 +109,25 @@ pub struct Binding {
 
 impl Binding {
     /// Lets a call in, if the incarnation still runs.
-    #[must_use]
-    pub fn enter(&self) -> Option<Admission> {
-        let admission = Admission::full(&self.gate).ok()?;
-        Arc::ptr_eq(&admission.incarnation, &self.incarnation).then_some(admission)
+    ///
+    /// # Errors
+    /// `OPERATION_INTERRUPTED`, not admitted, once it has ended;
+    /// `CAPACITY_EXCEEDED`.
+    pub async fn enter(&self, operation: &str) -> Result<Admission, ApiError> {
+        let machine = &self.incarnation.machine;
+        loop {
+            match Admission::full(&self.gate) {
+                Ok(admission) if Arc::ptr_eq(&admission.incarnation, &self.incarnation) => {
+                    return Ok(admission);
+                }
+                Err(Refused::Dozing) => self.gate.settled().await,
+                Err(Refused::Full) => return Err(full(&machine.key().path)),
+                Ok(_) | Err(Refused::Asleep) => {
+                    let error = ApiError::interrupted(operation, "runtime_replaced", false);
+                    return Err(error.with("bootId", machine.boot().to_string()));
+                }
+            }
+        }
     }
 }
 

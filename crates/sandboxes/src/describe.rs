@@ -8,6 +8,7 @@ use hutch_protocol::{
 use serde::Serialize;
 
 use crate::SandboxRecord;
+use crate::actor::View;
 
 /// Where the time of the last boot went, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -23,6 +24,23 @@ pub struct BootTimings {
     pub total_ms: f64,
 }
 
+/// One thing that keeps a sandbox awake.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reason {
+    /// `keepAlive`, `openCalls`, `recentActivity`, `holdAwake`, `cpu` or
+    /// `measuring`.
+    pub kind: &'static str,
+    /// The same for people.
+    pub message: String,
+}
+
+impl Reason {
+    const fn new(kind: &'static str, message: String) -> Self {
+        Self { kind, message }
+    }
+}
+
 /// Why a running sandbox is awake.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,11 +51,36 @@ pub struct Awake {
     pub quiet_ms: u64,
     /// CPU use over the idle time, in parts of a core, once known.
     pub cpu: Option<f64>,
-    /// Milliseconds until sleep if nothing happens; none with `keepAlive` or
-    /// while calls are open.
+    /// Milliseconds until sleep if nothing happens; none while something holds
+    /// it awake whose end nobody knows.
     pub sleeps_in_ms: Option<u64>,
-    /// One sentence for people.
+    /// The same as a point in time.
+    pub sleeps_at: Option<Timestamp>,
+    /// The first of the reasons.
     pub reason: String,
+    /// All that keeps it awake now.
+    pub reasons: Vec<Reason>,
+}
+
+/// What the actor of a sandbox and its machine do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuntimeState {
+    /// The offset of the last event that the projection includes.
+    pub offset: u64,
+    /// The step that is being done: `wake`, `start`, `sleep`, `restart`,
+    /// `destroy` or `configure`.
+    pub step: Option<&'static str>,
+    /// Steps that wait for it.
+    pub waiting_calls: usize,
+    /// The running incarnation.
+    pub boot_id: Option<BootId>,
+    /// When the running incarnation started.
+    pub started_at: Option<Timestamp>,
+    /// Why it is awake; none while it sleeps.
+    pub awake: Option<Awake>,
+    /// Where the time of this server's last boot of it went.
+    pub last_boot: Option<BootTimings>,
 }
 
 /// The answer of `describe`.
@@ -105,32 +148,64 @@ impl Description {
 }
 
 impl Awake {
-    pub(crate) fn of(
-        record: &SandboxRecord,
-        open: usize,
-        quiet: Duration,
-        cpu: Option<f64>,
-        idle_cpu: f64,
-    ) -> Self {
+    pub(crate) fn of(view: &View, open: usize, quiet: Duration, idle_cpu: f64) -> Self {
+        let record = &view.record;
         let idle = record.sleep_after.duration();
-        let busy = cpu.is_some_and(|cpu| cpu >= idle_cpu);
-        let reason = if record.keep_alive {
-            "keepAlive is on".to_owned()
-        } else if open > 0 {
-            format!("{open} calls or streams are open")
-        } else if quiet >= idle && busy {
-            "its processes use the CPU".to_owned()
-        } else {
-            format!("something happened in the last {}", record.sleep_after)
+        let mut reasons = Vec::new();
+        if record.keep_alive {
+            reasons.push(Reason::new("keepAlive", "keepAlive is on".to_owned()));
+        }
+        if open > 0 {
+            let (calls, are) = if open == 1 {
+                ("call or stream", "is")
+            } else {
+                ("calls or streams", "are")
+            };
+            reasons.push(Reason::new(
+                "openCalls",
+                format!("{open} {calls} {are} open"),
+            ));
+        } else if quiet < idle {
+            let message = format!("something happened in the last {}", record.sleep_after);
+            reasons.push(Reason::new("recentActivity", message));
+        }
+        if view.held {
+            let message = "a process that was started with holdAwake runs".to_owned();
+            reasons.push(Reason::new("holdAwake", message));
+        }
+        let busy = view.cpu.is_some_and(|cpu| cpu >= idle_cpu);
+        if busy {
+            let message = format!(
+                "its processes used the CPU in the last {}",
+                record.sleep_after
+            );
+            reasons.push(Reason::new("cpu", message));
+        } else if view.cpu.is_none() && reasons.is_empty() {
+            let message = format!(
+                "its use of the CPU is not known for {} yet",
+                record.sleep_after
+            );
+            reasons.push(Reason::new("measuring", message));
+        }
+        // Use of the CPU may end in time unless nothing else is awaited.
+        let unknown = record.keep_alive || open > 0 || view.held || (busy && quiet >= idle);
+        let left = (!unknown).then(|| idle.saturating_sub(quiet));
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let at = |left: Duration| {
+            let left = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
+            Timestamp::from_millis(Timestamp::now().millis().saturating_add(left))
         };
-        let waits = record.keep_alive || open > 0;
-        let left = idle.saturating_sub(quiet).as_millis();
         Self {
             open_calls: open,
-            quiet_ms: u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX),
-            cpu,
-            sleeps_in_ms: (!waits).then(|| u64::try_from(left).unwrap_or(u64::MAX)),
-            reason,
+            quiet_ms: millis(quiet),
+            cpu: view.cpu,
+            sleeps_in_ms: left.map(millis),
+            sleeps_at: left.map(at),
+            reason: reasons.first().map_or_else(
+                || "it is about to sleep".to_owned(),
+                |first| first.message.clone(),
+            ),
+            reasons,
         }
     }
 }

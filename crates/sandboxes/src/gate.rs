@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -48,18 +49,23 @@ impl Incarnation {
 enum Phase {
     Closed,
     Open(Arc<Incarnation>),
+    /// Falling asleep by the idle timer: calls wait for which way it goes.
+    Dozing(Arc<Incarnation>),
 }
 
 struct State {
     phase: Phase,
     inside: usize,
     last_activity: Instant,
+    /// Whether a call has come since it dozes.
+    wanted: bool,
 }
 
 /// The door of one sandbox. Cheap to ask: a call on a running sandbox takes
 /// this lock once and never waits for the actor.
 pub(crate) struct Gate {
     state: Mutex<State>,
+    settled: Notify,
     capacity: usize,
 }
 
@@ -67,6 +73,7 @@ pub(crate) struct Gate {
 pub(crate) enum Entry {
     Open(Arc<Incarnation>),
     Closed,
+    Dozing,
     Full,
 }
 
@@ -76,9 +83,11 @@ impl Gate {
             phase: Phase::Closed,
             inside: 0,
             last_activity: Instant::now(),
+            wanted: false,
         };
         Arc::new(Self {
             state: Mutex::new(state),
+            settled: Notify::new(),
             capacity,
         })
     }
@@ -97,38 +106,90 @@ impl Gate {
     /// Lets no further call in and ends those inside.
     pub(crate) fn close(&self, reason: &'static str) {
         let phase = std::mem::replace(&mut self.lock().phase, Phase::Closed);
-        if let Phase::Open(incarnation) = phase {
+        if let Phase::Open(incarnation) | Phase::Dozing(incarnation) = phase {
             incarnation.end(reason);
         }
+        self.settled.notify_waiters();
     }
 
-    /// Closes if nobody is inside and nobody was for `quiet`.
-    pub(crate) fn close_if_quiet(&self, quiet: Duration) -> bool {
+    /// Has calls wait at the door, if nobody is inside and nobody was for
+    /// `quiet`.
+    pub(crate) fn doze_if_quiet(&self, quiet: Duration) -> bool {
         let mut state = self.lock();
         if state.inside > 0 || state.last_activity.elapsed() < quiet {
             return false;
         }
-        if let Phase::Open(incarnation) = std::mem::replace(&mut state.phase, Phase::Closed) {
-            incarnation.end("sleep");
-        }
+        let Phase::Open(incarnation) = &state.phase else {
+            return false;
+        };
+        state.phase = Phase::Dozing(Arc::clone(incarnation));
+        state.wanted = false;
         true
+    }
+
+    /// Closes after a doze, unless a call has come meanwhile.
+    pub(crate) fn close_if_unwanted(&self, reason: &'static str) -> bool {
+        {
+            let mut state = self.lock();
+            let Phase::Dozing(incarnation) = &state.phase else {
+                return false;
+            };
+            if state.wanted {
+                return false;
+            }
+            incarnation.end(reason);
+            state.phase = Phase::Closed;
+        }
+        self.settled.notify_waiters();
+        true
+    }
+
+    /// Lets those who wait at the door in: the doze is off.
+    pub(crate) fn rouse(&self) {
+        {
+            let mut state = self.lock();
+            let Phase::Dozing(incarnation) = &state.phase else {
+                return;
+            };
+            state.phase = Phase::Open(Arc::clone(incarnation));
+            state.last_activity = Instant::now();
+        }
+        self.settled.notify_waiters();
+    }
+
+    /// Waits until a doze has ended, whichever way.
+    pub(crate) async fn settled(&self) {
+        loop {
+            let settled = self.settled.notified();
+            tokio::pin!(settled);
+            settled.as_mut().enable();
+            if !matches!(self.lock().phase, Phase::Dozing(_)) {
+                return;
+            }
+            settled.await;
+        }
     }
 
     /// The incarnation, if one runs; counts nobody.
     pub(crate) fn peek(&self) -> Option<Arc<Incarnation>> {
         match &self.lock().phase {
             Phase::Open(incarnation) => Some(Arc::clone(incarnation)),
-            Phase::Closed => None,
+            // Frozen, it would not answer.
+            Phase::Closed | Phase::Dozing(_) => None,
         }
     }
 
     /// Counts one call in.
     pub(crate) fn enter(&self) -> Entry {
         let mut state = self.lock();
-        let Phase::Open(incarnation) = &state.phase else {
-            return Entry::Closed;
+        let incarnation = match &state.phase {
+            Phase::Open(incarnation) => Arc::clone(incarnation),
+            Phase::Closed => return Entry::Closed,
+            Phase::Dozing(_) => {
+                state.wanted = true;
+                return Entry::Dozing;
+            }
         };
-        let incarnation = Arc::clone(incarnation);
         if state.inside >= self.capacity {
             return Entry::Full;
         }

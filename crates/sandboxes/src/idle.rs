@@ -15,9 +15,15 @@ pub(crate) struct CpuWindow {
 }
 
 impl CpuWindow {
-    /// How often to sample for an idle time.
-    pub(crate) fn interval(idle: Duration) -> Duration {
-        (idle / PER_WINDOW).clamp(Duration::from_millis(50), Duration::from_secs(15))
+    /// When to sample next, for an idle time and the time since the last
+    /// activity: at the latest when both make it due.
+    pub(crate) fn next(idle: Duration, since: Duration) -> Duration {
+        let least = Duration::from_millis(50);
+        let interval = (idle / PER_WINDOW).clamp(least, Duration::from_secs(15));
+        match idle.checked_sub(since).filter(|left| !left.is_zero()) {
+            Some(left) => interval.min(left.max(least)),
+            None => interval,
+        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -65,6 +71,16 @@ mod tests {
         }
         window.add(start + idle, Duration::from_secs(2), idle);
         assert_eq!(window.average(idle), Some(0.25));
+    }
+
+    #[test]
+    fn the_next_sample_is_due_when_sleep_is() {
+        let seconds = Duration::from_secs;
+        assert_eq!(CpuWindow::next(seconds(600), seconds(0)), seconds(15));
+        assert_eq!(CpuWindow::next(seconds(600), seconds(597)), seconds(3));
+        assert_eq!(CpuWindow::next(seconds(600), seconds(700)), seconds(15));
+        let least = Duration::from_millis(50);
+        assert_eq!(CpuWindow::next(least, least), least);
     }
 
     #[test]

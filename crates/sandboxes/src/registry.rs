@@ -9,15 +9,17 @@ use hutch_protocol::{
     ApiError, CreateInput, ErrorCode, InstanceType, ProjectId, SandboxPath, Status, Timestamp,
 };
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::task::TaskTracker;
 
 use crate::actor::{Actor, Ports, store_failed};
 use crate::claim::{birth_events, exists, not_found, pending, retired};
+use crate::metrics::{Meter, Metrics, count};
 use crate::ports::{BirthOutcome, Journal, Machine, MachineLog, Machines, Workspaces};
 use crate::record::{SandboxKey, SandboxRecord};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
+use crate::slots::Slots;
 
 /// One line of a listing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -55,6 +57,8 @@ impl Sandboxes {
                 journal,
                 machines,
                 workspaces,
+                slots: Slots::new(settings.max_instances.clone()),
+                meter: Meter::default(),
             }),
             settings: Arc::new(settings),
             actors: Mutex::default(),
@@ -261,6 +265,35 @@ impl Sandboxes {
         Ok(destroyed.map(|record| record.key).collect())
     }
 
+    /// Numbers for those who watch this server.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn metrics(&self) -> Result<Metrics, ApiError> {
+        let records = self.ports.journal.records(None).await;
+        let records = records.map_err(|error| store_failed(&error.to_string()))?;
+        let all = [
+            Status::Created,
+            Status::Running,
+            Status::Stopped,
+            Status::Destroyed,
+        ];
+        let count = |status: Status| {
+            let of = |record: &&SandboxRecord| {
+                record.projection.status.unwrap_or(Status::Created) == status
+            };
+            records.iter().filter(of).count() as u64
+        };
+        Ok(Metrics {
+            sandboxes: all
+                .into_iter()
+                .map(|status| (status, count(status)))
+                .collect(),
+            instances: self.ports.slots.usage(),
+            ..self.ports.meter.read()
+        })
+    }
+
     /// Waits for the actors to end, once every handle is gone.
     pub async fn shut_down(&self) {
         self.actors
@@ -287,7 +320,7 @@ impl Sandboxes {
         if let Some(sandbox) = actors.get(&record.key) {
             return sandbox.clone();
         }
-        let key = record.key.clone();
+        let (key, size) = (record.key.clone(), record.instance_type);
         let lost_its_machine = record.boot.is_some() && machine.is_none();
         let (commands, inbox) = mpsc::channel(self.settings.waiting_calls);
         let (mut actor, gate, view) = Actor::new(
@@ -297,7 +330,9 @@ impl Sandboxes {
             inbox,
         );
         if let Some(machine) = machine {
-            actor.run_with(machine);
+            count(&self.ports.meter.adopted);
+            let slot = self.ports.slots.take_over(size);
+            actor.run_with(machine, slot);
         }
         self.tasks.spawn(async move {
             if lost_its_machine {
@@ -311,6 +346,7 @@ impl Sandboxes {
             commands,
             gate,
             view,
+            followers: Arc::new(Semaphore::new(settings.followers)),
             settings,
         };
         actors.insert(key, sandbox.clone());

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use hutch_protocol::{ApiError, EnvPatch, ErrorCode, Projection, SleepAfter};
-use tokio::sync::{mpsc, oneshot, watch};
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::actor::{Command, View};
-use crate::admission::{Admission, Refused, Weight};
-use crate::describe::{Awake, Description};
+use crate::admission::{Admission, Refused, Weight, full};
+use crate::describe::{Awake, Description, RuntimeState};
 use crate::gate::Gate;
+use crate::live::LiveState;
 use crate::record::SandboxKey;
 use crate::settings::Settings;
 
@@ -27,6 +29,7 @@ pub struct Sandbox {
     pub(crate) gate: Arc<Gate>,
     pub(crate) view: watch::Receiver<View>,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) followers: Arc<Semaphore>,
 }
 
 impl Sandbox {
@@ -48,13 +51,11 @@ impl Sandbox {
             match Admission::full(&self.gate) {
                 Ok(admission) => return Ok(admission),
                 Err(Refused::Asleep) => {}
-                Err(Refused::Full) => {
-                    let path = &self.key.path;
-                    let message = format!(
-                        "sandbox {path} has too many open calls; end some or try again shortly"
-                    );
-                    return Err(ApiError::new(ErrorCode::CapacityExceeded, message));
+                Err(Refused::Dozing) => {
+                    self.gate.settled().await;
+                    continue;
                 }
+                Err(Refused::Full) => return Err(full(&self.key.path)),
             }
             self.ask(|reply| Command::Wake { reply }).await?;
         }
@@ -99,6 +100,16 @@ impl Sandbox {
         self.ask(|reply| Command::Sleep { reply }).await
     }
 
+    /// Sleeps and starts as one step: nothing comes between the two. Starts a
+    /// sleeper.
+    ///
+    /// # Errors
+    /// Why it cannot boot; `SNAPSHOT_FAILED` if only the snapshot failed, after
+    /// it runs again on the disk it had.
+    pub async fn restart(&self) -> Result<(), ApiError> {
+        self.ask(|reply| Command::Restart { reply }).await
+    }
+
     /// Ends it for good and retires the name. A no-op the second time.
     ///
     /// # Errors
@@ -133,9 +144,58 @@ impl Sandbox {
         let (open, quiet) = self.gate.activity();
         let awake = self.gate.peek().map(|_| {
             let idle_cpu = self.settings.idle_cpu;
-            Awake::of(&view.record, open, quiet, view.cpu, idle_cpu)
+            Awake::of(&view, open, quiet, idle_cpu)
         });
         Description::of(&view.record, awake, view.last_boot)
+    }
+
+    /// What its actor and its machine do at this moment.
+    #[must_use]
+    pub fn runtime_state(&self) -> RuntimeState {
+        let view = self.view.borrow().clone();
+        let described = self.describe();
+        RuntimeState {
+            offset: view.record.offset,
+            step: view.step,
+            waiting_calls: self.commands.max_capacity() - self.commands.capacity(),
+            boot_id: described.boot_id,
+            started_at: described.started_at,
+            awake: described.awake,
+            last_boot: described.last_boot,
+        }
+    }
+
+    /// Follows the projection.
+    ///
+    /// # Errors
+    /// `CAPACITY_EXCEEDED` if too many do already.
+    pub fn follow(&self) -> Result<LiveState, ApiError> {
+        LiveState::new(self.view.clone(), &self.followers)
+    }
+
+    /// Waits until the projection includes an offset of the stream; gives the
+    /// offset that it includes then.
+    ///
+    /// # Errors
+    /// `SERVICE_NOT_RESPONDING` if it does not within `limit`.
+    pub async fn processed(&self, offset: u64, limit: Duration) -> Result<u64, ApiError> {
+        let mut view = self.view.clone();
+        let folded = view.wait_for(|view| view.record.offset >= offset);
+        match tokio::time::timeout(limit, folded).await {
+            Ok(Ok(view)) => Ok(view.record.offset),
+            Ok(Err(_)) => Err(server_stops(false)),
+            Err(_) => {
+                let now = self.view.borrow().record.offset;
+                let path = &self.key.path;
+                let error = ApiError::new(
+                    ErrorCode::ServiceNotResponding,
+                    format!(
+                        "the stream of sandbox {path} has come to offset {now}, not {offset}, within {limit:?}; wait longer or for a lower one"
+                    ),
+                );
+                Err(error.with("offset", now))
+            }
+        }
     }
 
     /// The projection and the stream offset that it includes.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::slots::MaxInstances;
+
 /// What an operator may tune.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -17,6 +19,10 @@ pub struct Settings {
     pub waiting_calls: usize,
     /// Calls and streams that may be open on one sandbox.
     pub open_calls: usize,
+    /// Followers that one sandbox's state may have.
+    pub followers: usize,
+    /// The most machines of each size that may boot or run.
+    pub max_instances: MaxInstances,
     /// The CPU use below which a sandbox counts as idle, in parts of a core.
     pub idle_cpu: f64,
 }
@@ -30,6 +36,8 @@ impl Default for Settings {
             freeze_deadline: Duration::from_secs(2),
             waiting_calls: 1024,
             open_calls: 1024,
+            followers: 256,
+            max_instances: MaxInstances::default(),
             idle_cpu: 0.01,
         }
     }

@@ -11,9 +11,11 @@ use super::{Actor, Running};
 use crate::describe::BootTimings;
 use crate::gate::Incarnation;
 use crate::idle::CpuWindow;
+use crate::metrics::count;
 use crate::ports::{Machine, MachineError, MachineSpec, Prepared, Source};
 use crate::record::BootRecord;
 use crate::sandbox::StartOptions;
+use crate::slots::Slot;
 
 impl Actor {
     /// Boots because a call needs it; only `started` says so.
@@ -53,14 +55,33 @@ impl Actor {
         let mut next = self.record.clone();
         let backup_id = next.backup.take().map(|backup| backup.id);
         self.commit(next, vec![SandboxEvent::WorkspaceDiscarded { backup_id }])
-            .await
+            .await?;
+        let key = self.record.key.clone();
+        if let Err(error) = self.ports.workspaces.delete(key, backup_id).await {
+            tracing::warn!(%error, "a snapshot that was given up is left");
+        }
+        Ok(())
     }
 
     async fn boot(&mut self) -> Result<(), ApiError> {
         let begun = Instant::now();
+        let booted = self.boot_machine(begun).await;
+        match &booted {
+            Ok(()) => self.ports.meter.booted(begun.elapsed()),
+            Err(error) => {
+                count(&self.ports.meter.boot_failures);
+                tracing::warn!(code = %error.code, %error, "not booted");
+            }
+        }
+        booted
+    }
+
+    async fn boot_machine(&mut self, begun: Instant) -> Result<(), ApiError> {
+        let slot = self.slot()?;
         let prepared = self.prepare().await?;
         let workspace_ready = Instant::now();
         let boot = BootId::random();
+        tracing::Span::current().record("boot", tracing::field::display(boot));
         let spec = MachineSpec {
             boot,
             key: self.record.key.clone(),
@@ -82,13 +103,27 @@ impl Actor {
         let machine_ready = Instant::now();
         if let Err(error) = self.announce(&machine, &prepared).await {
             if let Err(error) = machine.stop().await {
-                tracing::error!(sandbox = %self.record.key, %error, "a failed boot was not cleaned away");
+                tracing::error!(%error, "a failed boot was not cleaned away");
             }
             return Err(error);
         }
         self.last_boot(begun, workspace_ready, machine_ready);
-        self.run_with(machine);
+        self.run_with(machine, slot);
         Ok(())
+    }
+
+    /// A place among the machines that run.
+    fn slot(&self) -> Result<Slot, ApiError> {
+        let size = self.record.instance_type;
+        self.ports.slots.take(size).map_err(|most| {
+            let path = &self.record.key.path;
+            let message = format!(
+                "sandbox {path} cannot start: {most} of {most} sandboxes of type {size} are awake; put one to sleep, or let more run with --max-instances {size}=N"
+            );
+            let error = ApiError::new(ErrorCode::CapacityExceeded, message);
+            let error = error.with("path", path.to_string());
+            error.with("instanceType", size.as_str()).with("maxInstances", most)
+        })
     }
 
     async fn prepare(&mut self) -> Result<Prepared, ApiError> {
@@ -111,8 +146,9 @@ impl Actor {
         };
         let failed = SandboxEvent::RestoreFailed {
             backup_id: backup.id,
-            error: error.clone(),
+            error: error.chars().take(2000).collect(),
         };
+        count(&self.ports.meter.restore_failures);
         self.commit(self.record.clone(), vec![failed]).await?;
         Err(ApiError::new(
             ErrorCode::BackupRestoreFailed,
@@ -165,7 +201,7 @@ impl Actor {
     }
 
     /// Takes over a machine, new or left by an earlier server.
-    pub(crate) fn run_with(&mut self, machine: Arc<dyn Machine>) {
+    pub(crate) fn run_with(&mut self, machine: Arc<dyn Machine>, slot: Slot) {
         let exit = machine.exited();
         let incarnation = Incarnation::new(machine);
         self.gate.open(Arc::clone(&incarnation));
@@ -175,6 +211,7 @@ impl Actor {
             exit,
             cpu,
             next_sample: Instant::now(),
+            slot,
         });
     }
 

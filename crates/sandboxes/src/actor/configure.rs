@@ -39,7 +39,10 @@ impl Actor {
         let Some(running) = &mut self.running else {
             return Ok(());
         };
-        // A new idle time counts from now on the next tick.
+        // A new idle time counts from now.
+        if sleep_after.is_some() || keep_alive.is_some() {
+            self.gate.touch();
+        }
         running.next_sample = Instant::now();
         if changes_env {
             let applied = running
@@ -50,7 +53,7 @@ impl Actor {
                 timeout(self.settings.control_deadline, applied).await,
                 Ok(Ok(()))
             ) {
-                tracing::warn!(sandbox = %self.record.key, "the running machine did not take its new environment");
+                tracing::warn!("the running machine did not take its new environment");
             }
         }
         Ok(())

@@ -25,7 +25,7 @@ impl Actor {
                     "the machine of sandbox {path} could not be ended: {error}; destroy it again"
                 ),
             );
-            self.run_with(running.incarnation.machine.clone());
+            self.run_with(running.incarnation.machine.clone(), running.slot);
             return Err(error);
         }
         let backup = self.record.backup.map(|backup| backup.id);
@@ -40,11 +40,11 @@ impl Actor {
             .delete(self.record.key.clone(), backup)
             .await
         {
-            tracing::warn!(sandbox = %self.record.key, %error, "left for the next start's sweep");
+            tracing::warn!(%error, "left for the next start's sweep");
         }
         let forgotten = self.ports.machines.forget(self.record.key.clone()).await;
         if let Err(error) = forgotten {
-            tracing::warn!(sandbox = %self.record.key, %error, "its log was left");
+            tracing::warn!(%error, "its log was left");
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod boot;
 mod configure;
 mod destroy;
+mod restart;
 mod sleep;
 
 use std::sync::Arc;
@@ -12,15 +13,19 @@ use hutch_protocol::event::SandboxEvent;
 use hutch_protocol::{ApiError, EnvPatch, ErrorCode, SleepAfter};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
+use tracing::{Instrument, Span};
+use uuid::Uuid;
 
 use crate::claim::retired;
 use crate::describe::BootTimings;
 use crate::gate::{Gate, Incarnation};
 use crate::idle::CpuWindow;
+use crate::metrics::{Meter, count};
 use crate::ports::{Exit, Journal, Machines, Workspaces};
 use crate::record::SandboxRecord;
 use crate::sandbox::StartOptions;
 use crate::settings::Settings;
+use crate::slots::{Slot, Slots};
 
 /// Where an answer goes. The asker may be gone; the step is done all the same.
 type Reply = oneshot::Sender<Result<(), ApiError>>;
@@ -37,6 +42,9 @@ pub(crate) enum Command {
     Sleep {
         reply: Reply,
     },
+    Restart {
+        reply: Reply,
+    },
     Destroy {
         reply: Reply,
     },
@@ -48,11 +56,28 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Wake { .. } => "wake",
+            Self::Start { .. } => "start",
+            Self::Sleep { .. } => "sleep",
+            Self::Restart { .. } => "restart",
+            Self::Destroy { .. } => "destroy",
+            Self::Configure { .. } => "configure",
+        }
+    }
+}
+
 /// What readers see, published after each step.
 #[derive(Clone)]
 pub(crate) struct View {
     pub(crate) record: Arc<SandboxRecord>,
     pub(crate) cpu: Option<f64>,
+    /// Whether a process was found that holds it awake.
+    pub(crate) held: bool,
+    /// The step that its actor is at, if any.
+    pub(crate) step: Option<&'static str>,
     pub(crate) last_boot: Option<BootTimings>,
 }
 
@@ -61,6 +86,8 @@ pub(crate) struct Ports {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) machines: Arc<dyn Machines>,
     pub(crate) workspaces: Arc<dyn Workspaces>,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) meter: Meter,
 }
 
 /// The machine that runs now.
@@ -69,6 +96,7 @@ struct Running {
     exit: BoxFuture<'static, Exit>,
     cpu: CpuWindow,
     next_sample: Instant,
+    slot: Slot,
 }
 
 pub(crate) struct Actor {
@@ -99,6 +127,8 @@ impl Actor {
         let first = View {
             record: Arc::new(record.clone()),
             cpu: None,
+            held: false,
+            step: None,
             last_boot: None,
         };
         let (view, reader) = watch::channel(first);
@@ -119,11 +149,37 @@ impl Actor {
         loop {
             match self.wait().await {
                 Wakeup::Command(None) => return,
-                Wakeup::Command(Some(command)) => self.handle(command).await,
-                Wakeup::Exited(exit) => self.exited(&exit).await,
-                Wakeup::Sample => self.sample().await,
+                Wakeup::Command(Some(command)) => {
+                    let span = self.span(command.name());
+                    self.view
+                        .send_modify(|view| view.step = Some(command.name()));
+                    self.handle(command).instrument(span).await;
+                    self.view.send_modify(|view| view.step = None);
+                }
+                Wakeup::Exited(exit) => {
+                    let span = self.span("exit");
+                    self.exited(&exit).instrument(span).await;
+                }
+                Wakeup::Sample => {
+                    let span = self.span("idle");
+                    self.sample().instrument(span).await;
+                }
             }
         }
+    }
+
+    /// What every line says that is logged during a step. At the level of
+    /// errors, or the lines of a quiet log would miss it.
+    fn span(&self, step: &'static str) -> Span {
+        let boot = self.record.boot.as_ref().map(|boot| boot.boot.to_string());
+        tracing::error_span!(
+            "step",
+            step,
+            project = %self.record.key.project,
+            sandbox = %self.record.key.path,
+            boot,
+            trace = %Uuid::new_v4().simple(),
+        )
     }
 
     async fn wait(&mut self) -> Wakeup {
@@ -148,6 +204,9 @@ impl Actor {
             }
             Command::Sleep { reply } => {
                 let _ = reply.send(self.sleep().await);
+            }
+            Command::Restart { reply } => {
+                let _ = reply.send(self.restart().await);
             }
             Command::Destroy { reply } => {
                 let _ = reply.send(self.destroy().await);
@@ -198,7 +257,7 @@ impl Actor {
         {
             Ok(offset) => Some(offset),
             Err(error) => {
-                tracing::warn!(sandbox = %self.record.key, %error, "a note was not stored");
+                tracing::warn!(%error, "a note was not stored");
                 None
             }
         }
@@ -219,13 +278,20 @@ impl Actor {
     /// The machine ended by itself: its calls hear it, the volume stays dirty
     /// and wins at the next boot.
     async fn exited(&mut self, exit: &Exit) {
-        tracing::info!(sandbox = %self.record.key, status = ?exit.status, "the machine ended by itself");
+        tracing::info!(status = ?exit.status, "the machine ended by itself");
+        count(&self.ports.meter.crashes);
         self.gate.close("exited");
-        if let Some(running) = self.running.take()
-            && let Err(error) = running.incarnation.machine.stop().await
-        {
-            tracing::error!(sandbox = %self.record.key, %error, "a dead machine was not cleaned away");
+        if let Some(running) = self.running.take() {
+            self.end_lost(running).await;
         }
+    }
+
+    /// Clears a machine away that can be used no more.
+    async fn end_lost(&mut self, running: Running) {
+        if let Err(error) = running.incarnation.machine.stop().await {
+            tracing::error!(%error, "a dead machine was not cleaned away");
+        }
+        drop(running);
         self.lost().await;
     }
 
@@ -235,7 +301,7 @@ impl Actor {
         next.boot = None;
         if let Err(error) = self.commit(next, vec![SandboxEvent::Stopped {}]).await {
             // The record is corrected by the next server at the latest.
-            tracing::error!(sandbox = %self.record.key, %error, "the end of a machine was not stored");
+            tracing::error!(%error, "the end of a machine was not stored");
             self.record.boot = None;
         }
     }

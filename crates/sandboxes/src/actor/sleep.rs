@@ -1,6 +1,7 @@
 //! Sleeping: by request and by the idle timer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hutch_protocol::event::SandboxEvent;
 use hutch_protocol::{ApiError, BackupId, ErrorCode, Generation, Timestamp};
@@ -8,18 +9,28 @@ use tokio::time::{Instant, timeout};
 
 use super::{Actor, Running};
 use crate::idle::CpuWindow;
+use crate::metrics::count;
+use crate::ports::Machine;
 use crate::record::BackupHandle;
 
 impl Actor {
     /// Sleeps because somebody asked for it; open calls are ended.
     pub(super) async fn sleep(&mut self) -> Result<(), ApiError> {
+        self.sleep_for("sleep").await
+    }
+
+    /// The same, with the reason that open calls hear.
+    pub(super) async fn sleep_for(&mut self, reason: &'static str) -> Result<(), ApiError> {
         self.usable()?;
         let Some(running) = self.running.take() else {
             return Ok(());
         };
-        self.gate.close("sleep");
+        self.gate.close(reason);
         let offset = self.note(SandboxEvent::SleepRequested {}).await;
         self.noted(offset);
+        // A frozen machine writes nothing between the first and the last kill.
+        let machine = Arc::clone(&running.incarnation.machine);
+        self.freeze(machine).await;
         self.put_to_sleep(running).await
     }
 
@@ -29,7 +40,6 @@ impl Actor {
         let Some(running) = &mut self.running else {
             return;
         };
-        running.next_sample = Instant::now() + CpuWindow::interval(idle);
         let usage = running.incarnation.machine.usage();
         let usage = timeout(self.settings.control_deadline, usage).await;
         match usage {
@@ -39,19 +49,50 @@ impl Actor {
             _ => running.cpu.clear(),
         }
         let average = running.cpu.average(idle);
-        self.view.send_modify(|view| view.cpu = average);
         let quiet = average.is_some_and(|use_of_a_core| use_of_a_core < self.settings.idle_cpu);
         let (inside, since) = self.gate.activity();
-        if self.record.keep_alive || !quiet || inside > 0 || since < idle {
+        running.next_sample = Instant::now() + CpuWindow::next(idle, since);
+        let may_sleep = !self.record.keep_alive && quiet && inside == 0 && since >= idle;
+        let held = may_sleep && self.held_awake().await;
+        self.view.send_if_modified(|view| {
+            let changed = view.cpu != average || view.held != held;
+            (view.cpu, view.held) = (average, held);
+            changed
+        });
+        if may_sleep && !held {
+            self.doze(idle).await;
+        }
+    }
+
+    /// Falls asleep unless a call comes before the machine is down. Such a call
+    /// finds the machine as it was.
+    async fn doze(&mut self, idle: Duration) {
+        if !self.gate.doze_if_quiet(idle) {
             return;
         }
-        if self.held_awake().await || !self.gate.close_if_quiet(idle) {
+        let Some(running) = self.running.take() else {
+            return self.gate.close("idle");
+        };
+        let machine = Arc::clone(&running.incarnation.machine);
+        self.freeze(machine).await;
+        if self.gate.close_if_unwanted("idle") {
+            if let Err(error) = self.put_to_sleep(running).await {
+                tracing::warn!(%error, "fell asleep without a new snapshot");
+            }
             return;
         }
-        if let Some(running) = self.running.take()
-            && let Err(error) = self.put_to_sleep(running).await
-        {
-            tracing::warn!(sandbox = %self.record.key, %error, "fell asleep without a new snapshot");
+        if let Err(error) = running.incarnation.machine.thaw().await {
+            tracing::error!(%error, "a machine that was not to sleep cannot be thawed, and is ended");
+            self.gate.close("exited");
+            return self.end_lost(running).await;
+        }
+        self.running = Some(running);
+        self.gate.rouse();
+    }
+
+    async fn freeze(&mut self, machine: Arc<dyn Machine>) {
+        if let Err(error) = machine.freeze(self.settings.freeze_deadline).await {
+            tracing::warn!(%error, "not frozen before sleep");
         }
     }
 
@@ -69,10 +110,6 @@ impl Actor {
     /// The gate is closed. Ends the machine, archives, moves the handle.
     async fn put_to_sleep(&mut self, running: Running) -> Result<(), ApiError> {
         let machine = &running.incarnation.machine;
-        // A frozen machine writes nothing between the first and the last kill.
-        if let Err(error) = machine.freeze(self.settings.freeze_deadline).await {
-            tracing::warn!(sandbox = %self.record.key, %error, "not frozen before sleep");
-        }
         if let Err(error) = machine.stop().await {
             // Something may still write: neither archive nor call it stopped.
             let path = &self.record.key.path;
@@ -83,9 +120,12 @@ impl Actor {
                 ),
             );
             let _ = running.incarnation.machine.thaw().await;
-            self.run_with(running.incarnation.machine.clone());
+            self.run_with(running.incarnation.machine.clone(), running.slot);
             return Err(error);
         }
+        // Archiving needs no place among the running.
+        drop(running);
+        count(&self.ports.meter.sleeps);
         let keeping = self.ports.workspaces.keep(self.record.key.clone());
         match timeout(self.settings.snapshot_deadline, keeping).await {
             Ok(Ok(id)) => self.kept(id).await,
@@ -124,7 +164,7 @@ impl Actor {
             .await
         {
             // The volume stays dirty and wins at the next boot, which is right.
-            tracing::warn!(sandbox = %self.record.key, %error, "a volume was not settled after its snapshot");
+            tracing::warn!(%error, "a volume was not settled after its snapshot");
         }
         Ok(())
     }
@@ -132,6 +172,7 @@ impl Actor {
     /// The snapshot failed. The machine is down all the same; the dirty volume
     /// holds the work and is used at the next boot.
     async fn not_kept(&mut self, error: String) -> Result<(), ApiError> {
+        count(&self.ports.meter.snapshot_failures);
         let mut next = self.record.clone();
         next.boot = None;
         let shown: String = error.chars().take(2000).collect();
@@ -149,6 +190,7 @@ impl Actor {
             format!(
                 "sandbox {path} is stopped, but its snapshot failed: {error}. Its disk is kept on this host and used at the next start"
             ),
-        ))
+        )
+        .with("cause", error))
     }
 }

@@ -4,6 +4,8 @@
 mod birth;
 mod end;
 mod idle;
+mod limits;
+mod live;
 mod recovery;
 mod sleep;
 mod wake;

@@ -14,7 +14,10 @@ async fn sleep_ends_open_calls_and_moves_the_handle() {
     let binding = admission.bind();
     sandbox.sleep().await.unwrap();
     assert_eq!(admission.ended().await, "sleep");
-    assert!(binding.enter().is_none());
+    let refused = binding.enter("read").await.err().unwrap();
+    assert_eq!(refused.code, ErrorCode::OperationInterrupted);
+    assert_eq!(refused.details["admitted"], false);
+    assert_eq!(refused.details["reason"], "runtime_replaced");
     let expected = [
         "created",
         "started",
@@ -34,7 +37,7 @@ async fn sleep_ends_open_calls_and_moves_the_handle() {
     );
     sandbox.admit().await.unwrap();
     assert!(
-        binding.enter().is_none(),
+        binding.enter("read").await.is_err(),
         "an object of the old boot stays dead"
     );
     assert_eq!(world.starts.load(Ordering::SeqCst), 2);
@@ -89,4 +92,58 @@ async fn a_failed_restore_rejects_degrades_and_is_never_snapshotted() {
     assert!(!described.degraded && described.running);
     assert_eq!(described.last_backup_id, None);
     assert_eq!(world.count(&path, "workspace-discarded"), 1);
+}
+
+#[tokio::test]
+async fn restart_is_one_step() {
+    let world = World::new();
+    let sandboxes = world.sandboxes();
+    let (sandbox, path) = born(&world, &sandboxes, "a").await;
+    let admission = sandbox.admit().await.unwrap();
+    let first = sandbox.describe().boot_id;
+    // What arrives while it is restarted comes after it, not between.
+    let (restarted, slept) = tokio::join!(sandbox.restart(), sandbox.sleep());
+    restarted.unwrap();
+    slept.unwrap();
+    assert_eq!(admission.ended().await, "restart");
+    assert_ne!(sandbox.describe().boot_id, first);
+    let expected = [
+        "sleep-requested",
+        "backup-created",
+        "stopped",
+        "start-requested",
+        "started",
+        "sleep-requested",
+        "backup-created",
+        "stopped",
+    ];
+    assert_eq!(world.types(&path)[2..], expected);
+    // A sleeper only starts.
+    sandbox.restart().await.unwrap();
+    assert_eq!(world.types(&path)[10..], ["start-requested", "started"]);
+    sandbox.destroy().await.unwrap();
+    let refused = sandbox.restart().await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::SandboxNameRetired);
+}
+
+#[tokio::test]
+async fn a_restart_whose_snapshot_fails_runs_on_the_disk_it_had_and_says_so() {
+    let world = World::new();
+    let sandboxes = world.sandboxes();
+    let (sandbox, path) = born(&world, &sandboxes, "a").await;
+    sandbox.admit().await.unwrap();
+    world.fail_keep.store(true, Ordering::SeqCst);
+    let error = sandbox.restart().await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::SnapshotFailed);
+    assert!(error.message.contains("was restarted"), "{error}");
+    assert_eq!(error.details["running"], true);
+    assert!(sandbox.describe().running);
+    let expected = [
+        "sleep-requested",
+        "backup-failed",
+        "stopped",
+        "start-requested",
+        "started",
+    ];
+    assert_eq!(world.types(&path)[2..], expected);
 }

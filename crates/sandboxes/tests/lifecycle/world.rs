@@ -32,6 +32,7 @@ pub struct World {
     pub fail_keep: AtomicBool,
     pub fail_restore: AtomicBool,
     pub hold_starts: AtomicBool,
+    pub hold_freezes: AtomicBool,
     pub start_gate: Notify,
     pub kept: Mutex<Vec<BackupId>>,
     pub cpu_per_question: AtomicU64,
@@ -46,6 +47,11 @@ pub struct FakeMachine {
     pub env: Mutex<EnvMap>,
     pub world: Arc<World>,
     pub cpu: AtomicU64,
+    /// Whether a freeze waits to be let go on.
+    pub hold_freeze: AtomicBool,
+    pub freezing: Notify,
+    pub freeze_gate: Notify,
+    pub thaws: AtomicUsize,
 }
 
 impl World {
@@ -54,12 +60,11 @@ impl World {
     }
 
     pub fn sandboxes(self: &Arc<Self>) -> Sandboxes {
-        Sandboxes::new(
-            self.clone(),
-            self.clone(),
-            self.clone(),
-            Settings::default(),
-        )
+        self.sandboxes_with(Settings::default())
+    }
+
+    pub fn sandboxes_with(self: &Arc<Self>, settings: Settings) -> Sandboxes {
+        Sandboxes::new(self.clone(), self.clone(), self.clone(), settings)
     }
 
     pub fn types(&self, path: &SandboxPath) -> Vec<String> {
@@ -112,6 +117,11 @@ pub fn project() -> ProjectId {
 
 pub fn path(name: &str) -> SandboxPath {
     format!("/sandboxes/{name}").parse().unwrap()
+}
+
+pub async fn create(sandboxes: &Sandboxes, name: &str, input: CreateInput) -> Sandbox {
+    let created = sandboxes.create(&project(), &path(name), input).await;
+    created.unwrap()
 }
 
 pub async fn born(world: &Arc<World>, sandboxes: &Sandboxes, name: &str) -> (Sandbox, SandboxPath) {
@@ -227,6 +237,10 @@ impl Machines for World {
                 env: Mutex::default(),
                 world,
                 cpu: AtomicU64::new(0),
+                hold_freeze: AtomicBool::new(self.hold_freezes.load(Ordering::SeqCst)),
+                freezing: Notify::new(),
+                freeze_gate: Notify::new(),
+                thaws: AtomicUsize::new(0),
             });
             self.live.lock().unwrap().push(machine.clone());
             Ok(machine as Arc<dyn Machine>)
@@ -276,10 +290,18 @@ impl Machine for FakeMachine {
     }
 
     fn freeze(&self, _: Duration) -> BoxFuture<'_, Result<(), MachineError>> {
-        async { Ok(()) }.boxed()
+        async {
+            if self.hold_freeze.load(Ordering::SeqCst) {
+                self.freezing.notify_one();
+                self.freeze_gate.notified().await;
+            }
+            Ok(())
+        }
+        .boxed()
     }
 
     fn thaw(&self) -> BoxFuture<'_, Result<(), MachineError>> {
+        self.thaws.fetch_add(1, Ordering::SeqCst);
         async { Ok(()) }.boxed()
     }
 

@@ -168,10 +168,7 @@ impl Target for SandboxObject {
     fn call(self: Arc<Self>, path: Path, args: Vec<Value>) -> CallFuture {
         run(async move {
             let operation = capnweb::display_path(&path);
-            let Some(admission) = self.binding.enter() else {
-                return Err(ApiError::interrupted(&operation, "runtime_replaced", false));
-            };
-            let admission = Arc::new(admission);
+            let admission = Arc::new(self.binding.enter(&operation).await?);
             let call = self.stub.call(path, inward_all(args)?);
             let result = guarded(&admission, &operation, call).await?;
             outward(result, &Guard::new(admission))

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::{args, plain, run};
-use super::SandboxObject;
+use super::{SandboxObject, live};
 
 /// A method that is not forwarded.
 #[derive(Clone, Copy)]
@@ -24,6 +24,10 @@ pub(super) enum Verb {
     SetSleepAfter,
     SetKeepAlive,
     Snapshot,
+    WaitUntilProcessed,
+    RuntimeState,
+    LiveGet,
+    LiveSubscribe,
     Logs,
 }
 
@@ -40,6 +44,10 @@ impl Verb {
             ["setSleepAfter"] => Self::SetSleepAfter,
             ["setKeepAlive"] => Self::SetKeepAlive,
             ["processor", "snapshot"] => Self::Snapshot,
+            ["processor", "waitUntilProcessed"] => Self::WaitUntilProcessed,
+            ["processor", "getRuntimeState"] => Self::RuntimeState,
+            ["liveState", "get"] => Self::LiveGet,
+            ["liveState", "subscribe"] => Self::LiveSubscribe,
             ["logs"] => Self::Logs,
             _ => return None,
         })
@@ -91,6 +99,13 @@ impl SandboxObject {
                     let (offset, state) = self.any().await?.projection();
                     plain(&json!({ "offset": offset, "state": state }))
                 }
+                Verb::WaitUntilProcessed => live::processed(&self.any().await?, &args).await,
+                Verb::RuntimeState => plain(&self.any().await?.runtime_state()),
+                Verb::LiveGet => {
+                    let (revision, state) = self.any().await?.projection();
+                    plain(&json!({ "revision": revision, "state": state }))
+                }
+                Verb::LiveSubscribe => live::subscribe(&self.any().await?, args),
                 Verb::Logs => {
                     let input: LogsInput = args::options(&args, 0, "logs")?;
                     if !(1..=TAIL_MAX).contains(&input.tail_bytes) {
@@ -109,11 +124,7 @@ impl SandboxObject {
                     Ok(Value::Undefined)
                 }
                 Verb::Sleep => done(self.usable().await?.sleep().await),
-                Verb::Restart => {
-                    let sandbox = self.usable().await?;
-                    sandbox.sleep().await?;
-                    done(sandbox.start(StartOptions::default()).await)
-                }
+                Verb::Restart => done(self.usable().await?.restart().await),
                 Verb::Destroy => done(self.any().await?.destroy().await),
                 Verb::SetEnvVars => self.set_env(&args).await,
                 Verb::SetSleepAfter => {

@@ -4,6 +4,7 @@
 mod asleep;
 mod forward;
 mod lifecycle;
+mod live;
 
 use std::sync::Arc;
 
