@@ -8,4 +8,4 @@ cd "$root"
 
 cargo build --workspace --bins --locked --release --quiet
 unset HUTCH_URL
-exec "$target/$triple/release/hutch" bench "$@"
+exec "$target/$triple/release/hutch" bench --plots benches/plots "$@"

@@ -1,30 +1,59 @@
 //! `hutch bench`: the main jobs timed beside what they are judged against.
 
 mod baseline;
+mod burst;
 mod crun;
-mod jobs;
+mod fleet;
+mod lives;
+mod memory;
+mod neighbours;
 mod own_server;
+mod plot;
 mod report;
 mod samples;
+mod snapshots;
 
 use crate::{connect, failure::Failure, output, settings::Settings};
 use baseline::Baselines;
-use clap::Args;
-use jobs::Jobs;
+use clap::{Args, ValueEnum};
+use fleet::Fleet;
+use lives::Lives;
 use own_server::OwnServer;
 use report::Report;
-use std::{io::IsTerminal, io::Write};
+use std::{io::IsTerminal, io::Write, path::PathBuf};
+
+/// Burst rounds for each hundred samples.
+const BURST_ROUNDS: u32 = 4;
+/// Trees for each hundred samples.
+const SNAPSHOT_ROUNDS: u32 = 3;
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Group {
+    /// create_exec, wake_exec, exec, crun_true, bwrap_true, bash_true
+    Commands,
+    /// burst50_create_exec
+    Burst,
+    /// first_snapshot, restore, sleep_small, sleep_unchanged, beside tar and zstd
+    Snapshots,
+    /// idle_memory, server_memory
+    Memory,
+    /// neighbour_p99 beside a fork bomb, a memory hog and an fsync storm
+    Neighbours,
+}
 
 /// Options of `hutch bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Measures, side by side and in turns: creating a sandbox and its first command, waking one and its
-first command, a command in a running one, and the same `true` by crun, bubblewrap and bash. Uses a
-server of its own in a temporary directory, unless --url or HUTCH_URL names one; removes what it
-made. Times are in milliseconds.
+first command, a command in a running one, and the same `true` by crun, bubblewrap and bash; then
+fifty at once, snapshots, memory and bad neighbours. Uses a server of its own in a temporary
+directory, unless --url or HUTCH_URL names one; removes what it made. Times are in milliseconds.
 
 Examples:
   sudo hutch bench
+  sudo hutch bench --only commands --only burst
+  sudo hutch bench --plots benches/plots
   hutch bench -n 20 --json --url http://127.0.0.1:7070")]
 pub struct BenchArgs {
     /// Samples of each measurement
@@ -34,6 +63,12 @@ pub struct BenchArgs {
     /// Instance type of the sandboxes
     #[arg(long = "type", value_name = "TYPE", default_value = "standard-2")]
     instance_type: String,
+    /// Measure only this; may be given more than once
+    #[arg(long, value_enum, value_name = "GROUP")]
+    only: Vec<Group>,
+    /// Draw what was measured as SVG files in this folder
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
 }
 
 /// Measures and reports.
@@ -47,13 +82,18 @@ pub async fn run(args: BenchArgs, settings: &Settings) -> Result<u8, Failure> {
         Some(server) => server.settings(settings),
         None => settings.clone(),
     };
-    let measured = measure(&args, &settings).await;
+    let measured = measure(&args, &settings, own.as_ref()).await;
     let stopped = match own {
         Some(server) => server.stop().await,
         None => Ok(()),
     };
     let report = measured?;
     stopped?;
+    if let Some(folder) = &args.plots {
+        plot::write(&report, folder).map_err(|error| {
+            Failure::new("BENCH_FAILED", format!("{}: {error}", folder.display()))
+        })?;
+    }
     if settings.json {
         output::json(&report.to_json())?;
     } else {
@@ -62,34 +102,91 @@ pub async fn run(args: BenchArgs, settings: &Settings) -> Result<u8, Failure> {
     Ok(0)
 }
 
-async fn measure(args: &BenchArgs, settings: &Settings) -> Result<Report, Failure> {
+async fn measure(
+    args: &BenchArgs,
+    settings: &Settings,
+    own: Option<&OwnServer>,
+) -> Result<Report, Failure> {
     let project = connect::project(settings).await?;
-    let baselines = Baselines::prepare().await?;
-    let mut jobs = Jobs::prepare(project, &args.instance_type).await?;
-    let mut report = Report::new(baselines.skipped());
+    let mut fleet = Fleet::new(project, &args.instance_type);
+    let mut report = Report::new();
     let result = tokio::select! {
-        result = rounds(args.samples, &mut jobs, &baselines, &mut report) => result,
+        result = groups(args, &mut fleet, own, &mut report) => result,
         _ = tokio::signal::ctrl_c() => Err(Failure::new("INTERRUPTED", "stopped by Ctrl-C").with_exit(130)),
     };
-    let cleaned = jobs.clean_up().await;
-    baselines.clean_up().await;
+    let cleaned = fleet.clean_up().await;
     result.and(cleaned).map(|()| report)
 }
 
+async fn groups(
+    args: &BenchArgs,
+    fleet: &mut Fleet,
+    own: Option<&OwnServer>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let wanted = |group| args.only.is_empty() || args.only.contains(&group);
+    let part = |count: u32| (args.samples * count).div_ceil(100);
+    if wanted(Group::Commands) {
+        let baselines = Baselines::prepare().await?;
+        let result = commands(args.samples, fleet, &baselines, report).await;
+        baselines.clean_up().await;
+        result?;
+        fleet.clean_up().await?;
+    }
+    if wanted(Group::Burst) {
+        progress("fifty at once");
+        burst::measure(fleet, part(BURST_ROUNDS), report).await?;
+    }
+    for (group, name) in [(Group::Snapshots, "snapshots"), (Group::Memory, "memory")] {
+        if !wanted(group) {
+            continue;
+        }
+        let Some(own) = own else {
+            report.skip(
+                name,
+                "it looks into the server's data directory; leave --url out",
+            );
+            continue;
+        };
+        progress(name);
+        match group {
+            Group::Memory => memory::measure(fleet, own.pid(), own.dir(), report).await?,
+            _ => snapshots::measure(fleet, own.dir(), part(SNAPSHOT_ROUNDS), report).await?,
+        }
+    }
+    if wanted(Group::Neighbours) {
+        progress("neighbours");
+        neighbours::measure(fleet, args.samples, report).await?;
+    }
+    Ok(())
+}
+
+/// A sign of life for a person who waits.
+fn progress(what: &str) {
+    if std::io::stderr().is_terminal() {
+        // Only a sign of life.
+        let _ = writeln!(std::io::stderr(), "{what}");
+    }
+}
+
 /// One sample of everything a round, so that a busy moment hits all alike.
-async fn rounds(
+async fn commands(
     samples: u32,
-    jobs: &mut Jobs,
+    fleet: &mut Fleet,
     baselines: &Baselines,
     report: &mut Report,
 ) -> Result<(), Failure> {
+    for (name, reason) in baselines.skipped() {
+        report.skip(name, &reason);
+    }
+    let lives = Lives::prepare(fleet).await?;
     let terminal = std::io::stderr().is_terminal();
     for round in 1..=samples {
         if terminal {
             // Only a sign of life.
             let _ = write!(std::io::stderr(), "\r{round}/{samples}");
         }
-        jobs.round(report).await?;
+        lives.round(fleet, report).await?;
         baselines.round(report).await?;
     }
     if terminal {

@@ -7,7 +7,7 @@ use serde_json::json;
 #[test]
 fn the_numbers_come_with_their_parts_and_nothing_stays() {
     let hutch = Hutch::start();
-    let report = json(&hutch.cli(&["bench", "-n", "1", "--json"]));
+    let report = json(&hutch.cli(&["bench", "-n", "1", "--json", "--only", "commands"]));
     for name in ["create_exec", "wake_exec", "exec", "bash_true"] {
         let fields = report[name].as_object().expect(name);
         assert_eq!(fields["n"], 1, "{name}");
@@ -27,4 +27,19 @@ fn the_numbers_come_with_their_parts_and_nothing_stays() {
     }
     let left = json(&hutch.cli(&["sandbox", "list", "--json"]));
     assert_eq!(left, json!([]));
+}
+
+#[test]
+fn what_needs_the_data_directory_is_skipped_with_words() {
+    let hutch = Hutch::start();
+    let report = json(&hutch.cli(&["bench", "--json", "--only", "memory"]));
+    let reason = report["skipped"]["memory"].as_str().unwrap();
+    assert!(reason.contains("--url"), "{reason}");
+}
+
+#[test]
+fn fifty_at_once_are_all_answered() {
+    let hutch = Hutch::start();
+    let report = json(&hutch.cli(&["bench", "-n", "1", "--json", "--only", "burst"]));
+    assert_eq!(report["burst50_create_exec"]["n"], 50);
 }

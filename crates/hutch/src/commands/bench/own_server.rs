@@ -84,6 +84,16 @@ impl OwnServer {
         }
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().map_or(0, Child::id)
+    }
+
+    /// Its data directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The settings that reach it.
     pub fn settings(&self, settings: &Settings) -> Settings {
         settings.at(self.url.clone(), self.dir.clone())

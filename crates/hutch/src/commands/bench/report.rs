@@ -6,13 +6,24 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The measurements in the order they are shown.
-const ORDER: [&str; 6] = [
+const ORDER: [&str; 17] = [
     "create_exec",
     "wake_exec",
     "exec",
     "crun_true",
     "bwrap_true",
     "bash_true",
+    "burst50_create_exec",
+    "first_snapshot",
+    "tar_zstd",
+    "sleep_small",
+    "sleep_unchanged",
+    "restore",
+    "tar_zstd_extract",
+    "quiet",
+    "fork_bomb",
+    "hog",
+    "fsync_storm",
 ];
 
 /// All measurements of one run.
@@ -21,18 +32,42 @@ pub struct Report {
     samples: BTreeMap<&'static str, Samples>,
     /// Parts of a measurement: measurement, part, times.
     parts: BTreeMap<&'static str, Vec<(String, Samples)>>,
+    /// Single numbers and their units, in the order they were taken.
+    values: Vec<(String, f64, &'static str)>,
     /// What was not measured, and why.
     skipped: BTreeMap<&'static str, String>,
 }
 
 impl Report {
     /// No samples yet.
-    pub fn new(skipped: BTreeMap<&'static str, String>) -> Self {
+    pub fn new() -> Self {
         Self {
             samples: BTreeMap::new(),
             parts: BTreeMap::new(),
-            skipped,
+            values: Vec::new(),
+            skipped: BTreeMap::new(),
         }
+    }
+
+    /// Says that something was not measured, and why.
+    pub fn skip(&mut self, name: &'static str, reason: &str) {
+        self.skipped.insert(name, reason.to_owned());
+    }
+
+    /// Adds a number that is measured once.
+    pub fn value(&mut self, name: &str, value: f64, unit: &'static str) {
+        self.values.push((name.to_owned(), value, unit));
+    }
+
+    /// Whether there are samples of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.samples.contains_key(name)
+    }
+
+    /// A percentile in milliseconds; 0 without samples.
+    pub fn percentile(&self, name: &str, percent: usize) -> f64 {
+        let samples = self.samples.get(name);
+        samples.map_or(0.0, |samples| samples.percentile(percent))
     }
 
     /// Adds a sample.
@@ -53,13 +88,18 @@ impl Report {
         }
     }
 
-    /// `{<measurement>: {p50, p95, p99, n, unit}, …, breakdown, skipped}`.
+    /// `{<measurement>: {p50, p95, p99, n, unit} | {value, unit}, …, breakdown,
+    /// skipped}`.
     pub fn to_json(&self) -> Value {
         let mut all = Map::new();
         for name in ORDER {
             if let Some(samples) = self.samples.get(name) {
                 all.insert(name.to_owned(), samples.to_json());
             }
+        }
+        for (name, value, unit) in &self.values {
+            let value = json!({ "value": rounded(*value), "unit": unit });
+            all.insert(name.clone(), value);
         }
         let breakdown: Map<_, _> = self
             .parts
@@ -86,6 +126,25 @@ impl Report {
             }
         }
         let mut text = table::render(["MS", "P50", "P95", "P99", "N"], &rows, |_, _, cell| cell);
+        if !self.values.is_empty() {
+            let rows: Vec<_> = self
+                .values
+                .iter()
+                .map(|(name, value, unit)| {
+                    [
+                        name.clone(),
+                        format!("{:.3}", rounded(*value)),
+                        (*unit).to_owned(),
+                    ]
+                })
+                .collect();
+            text.push_str("\n\n");
+            text.push_str(&table::render(
+                ["NUMBER", "VALUE", "UNIT"],
+                &rows,
+                |_, _, cell| cell,
+            ));
+        }
         for (name, parts) in &self.parts {
             let rows: Vec<_> = parts
                 .iter()
@@ -120,7 +179,8 @@ mod tests {
 
     #[test]
     fn json_has_the_documented_fields() {
-        let mut report = Report::new(BTreeMap::from([("crun_true", "not installed".to_owned())]));
+        let mut report = Report::new();
+        report.skip("crun_true", "not installed");
         report.add("exec", Duration::from_micros(1500));
         report.add_part("exec", "network", 0.5);
         assert_eq!(
@@ -135,7 +195,8 @@ mod tests {
 
     #[test]
     fn people_see_a_table_and_what_is_missing() {
-        let mut report = Report::new(BTreeMap::from([("crun_true", "not installed".to_owned())]));
+        let mut report = Report::new();
+        report.skip("crun_true", "not installed");
         report.add("exec", Duration::from_micros(1500));
         assert_eq!(
             report.to_text(),
