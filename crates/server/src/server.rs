@@ -74,7 +74,12 @@ impl Server {
             keys,
         });
         let stop = CancellationToken::new();
-        let doors = Doors::new(Arc::clone(&world), &options, stop.clone());
+        let doors = Doors::new(
+            Arc::clone(&world),
+            &options,
+            obstacle.is_none(),
+            stop.clone(),
+        );
         let serving =
             AbortOnDropHandle::new(tokio::spawn(http::serve(listener, doors, stop.clone())));
         Ok(Self {

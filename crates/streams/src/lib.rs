@@ -28,6 +28,7 @@ mod hub;
 mod integer;
 pub mod limits;
 mod lock;
+mod meter;
 mod query;
 mod readers;
 mod record;
@@ -41,6 +42,7 @@ mod writer;
 pub use clock::Clock;
 pub use error::{OpenError, StoreError};
 pub use event::{Committed, Event, NewEvent, StreamKey};
+pub use meter::{COMMIT_BUCKETS_MS, StoreMetrics};
 pub use query::{
     EventPage, EventQuery, EventRef, EventTypes, Order, StreamHead, StreamInfo, StreamListing,
 };

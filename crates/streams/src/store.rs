@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hutch_protocol::ProjectId;
 
@@ -11,6 +11,7 @@ use crate::error::{OpenError, StoreError};
 use crate::event::{Event, StreamKey};
 use crate::hub::Hub;
 use crate::lock::DirectoryLock;
+use crate::meter::{Meter, StoreMetrics};
 use crate::query::{self, EventPage, EventQuery, EventRef, StreamHead, StreamInfo, StreamListing};
 use crate::readers::Readers;
 use crate::record::{Record, RecordId, Scope};
@@ -67,6 +68,7 @@ struct Inner {
     writer: Writer,
     readers: Arc<Readers>,
     hub: Arc<Hub>,
+    meter: Meter,
 }
 
 impl Store {
@@ -102,6 +104,7 @@ impl Store {
                 writer,
                 readers,
                 hub,
+                meter: Meter::default(),
             }),
         })
     }
@@ -122,7 +125,16 @@ impl Store {
     /// [`StoreError`], of the first event or record that fails.
     pub async fn commit(&self, transaction: Transaction) -> Result<Outcome, StoreError> {
         let bytes = validate::transaction(&transaction)?;
-        self.inner.writer.commit(transaction, bytes).await
+        let begun = Instant::now();
+        let outcome = self.inner.writer.commit(transaction, bytes).await;
+        self.inner.meter.committed(&outcome, begun.elapsed());
+        outcome
+    }
+
+    /// What it has done since it was opened.
+    #[must_use]
+    pub fn metrics(&self) -> StoreMetrics {
+        self.inner.meter.read()
     }
 
     /// One event by offset or idempotency key; none when there is no such

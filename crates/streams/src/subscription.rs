@@ -111,6 +111,12 @@ impl Subscription {
         })
     }
 
+    /// The offset up to which everything was delivered.
+    #[must_use]
+    pub const fn cursor(&self) -> u64 {
+        self.delivered
+    }
+
     /// The next events; waits until there are some. Dropping the future loses
     /// nothing.
     ///

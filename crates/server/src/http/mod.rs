@@ -1,11 +1,14 @@
-//! The HTTP surface: one WebSocket endpoint, `/api`.
+//! The HTTP surface: the RPC endpoint `/api`, `/health` and `/metrics`.
 
+mod health;
 mod metered;
+mod metrics;
 mod origin;
 mod socket;
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -40,18 +43,42 @@ struct Shared {
     connections: Arc<Semaphore>,
     unauthenticated: Arc<Semaphore>,
     handshakes: Arc<Semaphore>,
+    limits: Limits,
+    /// Sessions accepted and requests refused since the start.
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    /// Whether sandboxes can start here.
+    can_start: bool,
     stop: CancellationToken,
     sessions: TaskTracker,
 }
 
+/// How many connections there may be.
+struct Limits {
+    connections: usize,
+    unauthenticated: usize,
+}
+
 impl Doors {
-    pub(crate) fn new(world: Arc<World>, options: &Options, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        world: Arc<World>,
+        options: &Options,
+        can_start: bool,
+        stop: CancellationToken,
+    ) -> Self {
         Self(Arc::new(Shared {
             world,
             allowed_hosts: options.allowed_hosts.clone(),
             connections: Arc::new(Semaphore::new(options.connections)),
             unauthenticated: Arc::new(Semaphore::new(options.unauthenticated)),
             handshakes: Arc::new(Semaphore::new(options.connections)),
+            limits: Limits {
+                connections: options.connections,
+                unauthenticated: options.unauthenticated,
+            },
+            accepted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            can_start,
             stop,
             sessions: TaskTracker::new(),
         }))
@@ -101,8 +128,8 @@ async fn next(
 /// Answers requests until one of them becomes a session, which goes on alone.
 async fn hear(stream: TcpStream, doors: Doors, waiting: OwnedSemaphorePermit) {
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let response = answer(&doors, request.map(Body::new));
-        std::future::ready(Ok::<_, Infallible>(response))
+        let doors = doors.clone();
+        async move { Ok::<_, Infallible>(answer(&doors, request.map(Body::new)).await) }
     });
     let heard = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -126,14 +153,24 @@ fn keep_alive(stream: &tokio::net::TcpStream) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepcnt(stream, 3)
 }
 
-fn answer(doors: &Doors, request: Request) -> Response {
-    if let Err(refusal) = origin::check(request.headers(), &doors.0.allowed_hosts) {
-        return *refusal;
+async fn answer(doors: &Doors, request: Request) -> Response {
+    let shared = &doors.0;
+    let response = match origin::check(request.headers(), &shared.allowed_hosts) {
+        Err(refusal) => *refusal,
+        Ok(()) => match (request.method().as_str(), request.uri().path()) {
+            (_, "/api") => socket::upgrade(doors.clone(), request),
+            ("GET", "/health") => return health::answer(shared).await,
+            ("GET", "/metrics") => metrics::answer(shared, request.headers()).await,
+            _ => origin::plain(
+                404,
+                "hutch serves the WebSocket /api, GET /health and GET /metrics\n",
+            ),
+        },
+    };
+    if response.status().is_client_error() || response.status().is_server_error() {
+        shared.refused.fetch_add(1, Ordering::Relaxed);
     }
-    match request.uri().path() {
-        "/api" => socket::upgrade(doors.clone(), request),
-        _ => origin::plain(404, "hutch serves one endpoint, the WebSocket /api\n"),
-    }
+    response
 }
 
 #[cfg(test)]

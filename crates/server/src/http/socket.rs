@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -42,6 +42,7 @@ pub(super) fn upgrade(doors: Doors, mut request: Request) -> Response {
     let (Ok(open), Ok(waiting)) = (open, waiting) else {
         return plain(503, "too many connections are open; try again shortly\n");
     };
+    shared.accepted.fetch_add(1, Ordering::Relaxed);
     let upgraded = hyper::upgrade::on(&mut request);
     let shared = Arc::clone(shared);
     doors.0.sessions.spawn(async move {

@@ -26,6 +26,9 @@ const SERVER_KEYS: [&str; 6] = [
     "secret/",
 ];
 
+/// Bytes of events in one answer: a frame holds them however they are written.
+const PAGE_BYTES: usize = 8 << 20;
+
 /// The longest that a caller may wait for an event.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
 
@@ -73,7 +76,9 @@ impl StreamObject {
         })
     }
 
-    async fn events(&self, args: &[Value]) -> Result<Value, ApiError> {
+    /// `getEvents` answers all it was asked for or says that it cannot;
+    /// `getEventPage` cuts where an answer would be too large, and says so.
+    async fn events(&self, args: &[Value], paged: bool) -> Result<Value, ApiError> {
         let query: Query = args::options(args, 0, "getEvents")?;
         let _ = query.include_ephemeral;
         let limit = match query.limit {
@@ -97,16 +102,28 @@ impl StreamObject {
             event_types: query.event_types,
             limit,
             order,
-            max_bytes: None,
+            max_bytes: Some(PAGE_BYTES),
         };
-        plain(
-            &self
-                .world
-                .store
-                .get_events(&self.key, query)
-                .await
-                .map_err(ApiError::from)?,
-        )
+        let page = self.world.store.get_event_page(&self.key, query).await;
+        let page = page.map_err(ApiError::from)?;
+        if paged {
+            return plain(&json!({
+                "events": page.events,
+                "streamMaxOffset": page.stream_max_offset,
+                "more": page.more,
+            }));
+        }
+        if page.more && page.events.len() < limit {
+            let message = format!(
+                "{limit} events of {} are more than one answer holds; ask getEventPage, or a limit of {}",
+                self.key.path,
+                page.events.len()
+            );
+            return Err(
+                ApiError::new(ErrorCode::PayloadTooLarge, message).with("limit", page.events.len())
+            );
+        }
+        plain(&page.events)
     }
 
     async fn event(&self, args: &[Value]) -> Result<Value, ApiError> {
@@ -266,7 +283,8 @@ fn client_event(value: &Value) -> Result<NewEvent, ApiError> {
 impl Target for StreamObject {
     fn call(self: Arc<Self>, path: Path, args: Vec<Value>) -> CallFuture {
         match names(&path).as_deref() {
-            Some(["getEvents"]) => run(async move { self.events(&args).await }),
+            Some(["getEvents"]) => run(async move { self.events(&args, false).await }),
+            Some(["getEventPage"]) => run(async move { self.events(&args, true).await }),
             Some(["getEvent"]) => run(async move { self.event(&args).await }),
             Some(["head"]) => run(async move { self.head().await }),
             Some(["append"]) => run(async move { self.append(args).await }),

@@ -5,6 +5,7 @@
     reason = "an argument list reads the same with one element or two"
 )]
 
+mod attacks;
 mod crash;
 mod door;
 mod exec;
@@ -12,6 +13,7 @@ mod files;
 mod isolation;
 mod keys;
 mod lifecycle;
+mod observability;
 mod processes;
 mod refusals;
 mod rpc;
