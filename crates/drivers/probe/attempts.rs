@@ -18,7 +18,8 @@ pub enum Outside {
     Reached,
 }
 
-type Attempt = (&'static str, Outside, fn() -> c_long);
+/// A name, what root outside gets, and the try itself.
+pub type Attempt = (&'static str, Outside, fn() -> c_long);
 
 const ROOT: &CStr = c"/";
 const NONE: c_long = 0;
@@ -365,15 +366,19 @@ const TABLE: &[Attempt] = &[
     ("i386", Outside::Works, i386_getpid),
 ];
 
-/// The names of the table.
+fn all() -> impl Iterator<Item = &'static Attempt> {
+    TABLE.iter().chain(super::escapes::TABLE)
+}
+
+/// The names of the tables.
 pub fn names() -> Vec<&'static str> {
-    TABLE.iter().map(|(name, ..)| *name).collect()
+    all().map(|(name, ..)| *name).collect()
 }
 
 /// Tries one: `works` or `reached` as the table has it for outside, and the
 /// error, 0 for success.
 pub fn attempt(name: &str) -> Option<(&'static str, i32)> {
-    let (_, outside, call) = TABLE.iter().find(|(known, ..)| *known == name)?;
+    let (_, outside, call) = all().find(|(known, ..)| *known == name)?;
     let error = if call() < 0 {
         io::Error::last_os_error().raw_os_error().unwrap_or(-1)
     } else {

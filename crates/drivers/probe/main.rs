@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 mod attempts;
+mod escapes;
 mod init;
 
 fn main() -> ExitCode {

@@ -28,6 +28,8 @@ const LINKS: [(&str, &str); 5] = [
 ];
 /// The group `tty` inside.
 const TTY: u32 = 5;
+/// How many terminals there are: the machine has a few thousand for all.
+const PTYS: &str = "256";
 /// How much of `/dev/shm` there is for each file in it.
 const BYTES_PER_FILE: u64 = 16 * 1024;
 
@@ -73,7 +75,12 @@ pub fn mount(base: u32) -> io::Result<()> {
     let group = (base + TTY).to_string();
     let pts = mounts::new(
         "devpts",
-        &[("mode", "0620"), ("ptmxmode", "0666"), ("gid", &group)],
+        &[
+            ("mode", "0620"),
+            ("ptmxmode", "0666"),
+            ("gid", &group),
+            ("max", PTYS),
+        ],
         flags,
     )
     .step("make /dev/pts")?;

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::fork::close_all_but;
 use super::seccomp::Filters;
 use super::step::Step;
-use super::{caps, identity, namespaces};
+use super::{caps, identity, namespaces, quotas};
 use crate::native::process;
 
 /// How many descriptors a process may have open.
@@ -84,6 +84,7 @@ pub fn drop_privileges(namespace: &OwnedFd, dumpable: bool) -> io::Result<()> {
         maximum: Some(value),
     };
     setrlimit(Resource::Nofile, limit(hard.min(NOFILE))).step("limit descriptors")?;
+    quotas::bound_rlimits().step("limit queues")?;
     process::bound_core_files().step("limit core files")?;
     caps::drop_others().step("drop capabilities")?;
     rustix::thread::set_no_new_privs(true)?;

@@ -43,6 +43,7 @@ const MASKED: &[&str] = &[
     "mtrr",
     "pagetypeinfo",
     "partitions",
+    "pressure",
     "sched_debug",
     "schedstat",
     "scsi",

@@ -29,6 +29,7 @@ mod namespaces;
 mod netns;
 mod overlay;
 mod parked;
+mod quotas;
 mod reclaim;
 mod record;
 mod rootfs;

@@ -22,7 +22,7 @@ use super::exec::{self, Inherited};
 use super::mounts::{self, Attributes};
 use super::seccomp::Filters;
 use super::step::Step;
-use super::{dev, fork, identity, masks, namespaces, netns, rootfs, signals, userns};
+use super::{dev, fork, identity, masks, namespaces, netns, quotas, rootfs, signals, userns};
 use crate::native::cgroup::SlotGroups;
 use crate::native::packet;
 
@@ -51,7 +51,7 @@ pub struct Go {
     pub boot: BootId,
     /// The name of the machine inside.
     pub hostname: String,
-    /// The size of `/dev/shm`, in bytes.
+    /// The size of `/dev/shm`, and as much again for System V, in bytes.
     pub shm: u64,
 }
 
@@ -78,6 +78,7 @@ pub enum Told {
 
 /// What preparation leaves for the boot.
 struct Prepared {
+    shmall: Option<fs::File>,
     namespace: OwnedFd,
     commands: OwnedFd,
     command_filter: OwnedFd,
@@ -136,6 +137,7 @@ fn prepare(plan: &Plan<'_>) -> io::Result<Prepared> {
     steps.mark("stage");
     // While /proc/sys is writable.
     netns::set_up().step("set up the network namespace")?;
+    let shmall = quotas::bound_ipc().step("bound ipc")?;
     steps.mark("network");
     let namespace = userns::make(plan.base).step("make the user namespace")?;
     steps.mark("userns");
@@ -150,6 +152,7 @@ fn prepare(plan: &Plan<'_>) -> io::Result<Prepared> {
     };
     packet::send(&plan.control, &told, &[])?;
     Ok(Prepared {
+        shmall,
         namespace,
         commands,
         command_filter: plan.filters.for_commands.try_clone()?,
@@ -183,6 +186,7 @@ fn boot(plan: &Plan<'_>, prepared: Prepared) -> io::Result<Infallible> {
     };
     rustix::system::sethostname(go.hostname.as_bytes()).step("set the host name")?;
     dev::limit_shm(go.shm).step("limit /dev/shm")?;
+    quotas::allow_shm(prepared.shmall, go.shm).step("limit shared memory")?;
     mounts::set(
         &daemon,
         Attributes {

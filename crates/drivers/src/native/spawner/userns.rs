@@ -12,7 +12,7 @@ use rustix::thread::UnshareFlags;
 
 use super::fork::{self, Side};
 use super::step::Step;
-use super::{identity, namespaces, uid_range::SIZE};
+use super::{identity, namespaces, quotas, uid_range::SIZE};
 
 const KINDS: [&str; 8] = ["user", "mnt", "pid", "uts", "ipc", "net", "cgroup", "time"];
 
@@ -42,12 +42,13 @@ pub fn make(base: u32) -> io::Result<OwnedFd> {
 
 fn become_owner(base: u32) -> io::Result<()> {
     identity::keep_capabilities()?;
+    quotas::bound_rlimits()?;
     identity::act_as(base)?;
     namespaces::unshare(UnshareFlags::NEWUSER)?;
     for kind in KINDS {
         fs::write(format!("/proc/sys/user/max_{kind}_namespaces"), "0")?;
     }
-    Ok(())
+    quotas::bound_watches()
 }
 
 fn fetch(mut ready: io::PipeReader, pid: i32, base: u32) -> io::Result<OwnedFd> {

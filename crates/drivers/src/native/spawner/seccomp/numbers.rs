@@ -18,13 +18,17 @@ const X86_64: u32 = 0xc000_003e;
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENT_0: u32 = 16;
+const ARGUMENT_1: u32 = 24;
 const ARGUMENT_2: u32 = 32;
+const ARGUMENT_2_HIGH: u32 = 36;
 
 const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const ABOVE: u32 = libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K;
 const AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
 
 const ALLOW: sock_filter = statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW);
+/// Answers success without doing anything.
+const PRETEND: sock_filter = statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO);
 const END: sock_filter = statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_KILL_PROCESS);
 
 /// What may be called at all. i386 calls end the process; x32 calls have
@@ -40,6 +44,7 @@ pub fn filter() -> BpfProgram {
         refuse(libc::ENOSYS),
     ];
     program.extend(sockets());
+    program.extend(core_limits());
     for (first, last) in ranges(ALLOWED.iter().filter_map(|nr| u32::try_from(*nr).ok())) {
         program.extend([
             jump(ABOVE, last, 3, 0),
@@ -80,6 +85,29 @@ fn sockets() -> [sock_filter; 12] {
         jump(IS, libc::NETLINK_SOCK_DIAG as u32, 0, 1),
         ALLOW,
         refuse(libc::EPROTONOSUPPORT),
+    ]
+}
+
+/// Changes of the core limit do nothing and say that they worked. Programs that
+/// hold secrets set it to zero and end if they cannot; but at zero the kernel
+/// hands a core to the host's core program, which it does not at one.
+fn core_limits() -> [sock_filter; 14] {
+    [
+        jump(IS, libc::SYS_setrlimit as u32, 0, 4),
+        load(ARGUMENT_0),
+        jump(IS, libc::RLIMIT_CORE, 0, 1),
+        PRETEND,
+        ALLOW,
+        jump(IS, libc::SYS_prlimit64 as u32, 0, 8),
+        load(ARGUMENT_1),
+        jump(IS, libc::RLIMIT_CORE, 0, 5),
+        // Without a new limit it only asks.
+        load(ARGUMENT_2),
+        jump(IS, 0, 0, 2),
+        load(ARGUMENT_2_HIGH),
+        jump(IS, 0, 1, 0),
+        PRETEND,
+        ALLOW,
     ]
 }
 
@@ -127,7 +155,7 @@ mod tests {
     use super::*;
 
     /// What the kernel would do, for the statements that are used here.
-    fn evaluate(program: &[sock_filter], number: u32, arguments: [u32; 3]) -> u32 {
+    fn evaluate(program: &[sock_filter], number: u32, arguments: [u64; 3]) -> u32 {
         let mut at = 0;
         let mut value = 0;
         loop {
@@ -143,8 +171,10 @@ mod tests {
                     value = match step.k {
                         NUMBER => number,
                         ARCHITECTURE => X86_64,
-                        ARGUMENT_0 => arguments[0],
-                        ARGUMENT_2 => arguments[2],
+                        ARGUMENT_0 => arguments[0] as u32,
+                        ARGUMENT_1 => arguments[1] as u32,
+                        ARGUMENT_2 => arguments[2] as u32,
+                        ARGUMENT_2_HIGH => (arguments[2] >> 32) as u32,
                         other => panic!("loads {other}"),
                     };
                     continue;
@@ -181,7 +211,7 @@ mod tests {
     fn sockets_are_told_apart() {
         let program = filter();
         let socket = |family: i32, protocol: i32| {
-            let arguments = [family.cast_unsigned(), 0, protocol.cast_unsigned()];
+            let arguments = [family, 0, protocol].map(|value| u64::from(value.cast_unsigned()));
             evaluate(&program, libc::SYS_socket as u32, arguments)
         };
         for family in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6] {
@@ -197,5 +227,21 @@ mod tests {
         for family in [libc::AF_ALG, libc::AF_VSOCK, libc::AF_PACKET, 0, 44] {
             assert_eq!(socket(family, 0), error(libc::EAFNOSUPPORT), "{family}");
         }
+    }
+
+    #[test]
+    fn the_core_limit_can_be_asked_for_but_not_changed() {
+        let program = filter();
+        let core = u64::from(libc::RLIMIT_CORE);
+        let files = u64::from(libc::RLIMIT_NOFILE);
+        let prlimit =
+            |resource, new| evaluate(&program, libc::SYS_prlimit64 as u32, [0, resource, new]);
+        let setrlimit = |resource| evaluate(&program, libc::SYS_setrlimit as u32, [resource, 1, 0]);
+        assert_eq!(prlimit(core, 0), libc::SECCOMP_RET_ALLOW);
+        assert_eq!(prlimit(core, 0x7fff), error(0));
+        assert_eq!(prlimit(core, 1 << 32), error(0));
+        assert_eq!(prlimit(files, 0x7fff), libc::SECCOMP_RET_ALLOW);
+        assert_eq!(setrlimit(core), error(0));
+        assert_eq!(setrlimit(files), libc::SECCOMP_RET_ALLOW);
     }
 }
