@@ -23,6 +23,6 @@ pub use error::DriverError;
 pub use identity::BootIdentity;
 pub use instance::{Exit, Instance, Port, Usage};
 pub use native::{NativeDriver, NativeOptions};
-pub use spec::{SandboxKey, StartSpec};
+pub use spec::{CpuLimit, SandboxKey, StartSpec};
 pub use unavailable::UnavailableDriver;
 pub use volumes::{DirectoryVolumes, Volume, VolumeError, VolumeState, VolumeStore};

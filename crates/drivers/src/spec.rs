@@ -21,6 +21,17 @@ impl fmt::Display for SandboxKey {
     }
 }
 
+/// What an instance type's CPU means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CpuLimit {
+    /// A weight against others; what nobody uses is there to take.
+    #[default]
+    Share,
+    /// No more than that, also on an idle machine.
+    Capped,
+}
+
 /// One boot of one sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartSpec {
@@ -30,7 +41,8 @@ pub struct StartSpec {
     pub sandbox: SandboxKey,
     /// The host name inside, 1–63 bytes of `a-z 0-9 -`.
     pub hostname: String,
-    /// The size: memory and processes are hard limits, CPU is a share.
+    /// The size: memory and processes are hard limits, CPU is
+    /// what [`CpuLimit`] says.
     pub instance_type: InstanceType,
     /// The host directory of the sandbox's volume ([`crate::Volume::path`]).
     pub volume: PathBuf,

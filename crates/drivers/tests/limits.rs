@@ -4,6 +4,9 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use hutch_drivers::{CpuLimit, Instance, NativeDriver};
 use hutch_protocol::InstanceType;
 use support::{Machine, ping, run, wait_until};
 
@@ -105,6 +108,63 @@ async fn a_frozen_sandbox_uses_no_time_and_goes_on() {
         .unwrap();
     instance.stop().await.unwrap();
     drop(instance);
+    machine.close().await;
+}
+
+/// What the host enforces on a whole sandbox.
+fn limit(instance: &Arc<dyn Instance>, controller: &str, file: &str) -> String {
+    let path = format!(
+        "/sys/fs/cgroup/{controller}/{}/{file}",
+        instance.identity().cgroup
+    );
+    std::fs::read_to_string(path).unwrap().trim().to_owned()
+}
+
+#[tokio::test]
+async fn each_size_is_limited_to_exactly_what_it_says() {
+    let machine = Machine::new().await;
+    for size in InstanceType::ALL {
+        let a = machine.start(size.as_str(), size).await;
+        let seen = (
+            limit(&a, "memory", "memory.limit_in_bytes"),
+            limit(&a, "pids", "pids.max"),
+            limit(&a, "cpu", "cpu.shares"),
+            limit(&a, "cpu", "cpu.cfs_quota_us"),
+        );
+        let shares = u64::from(size.cpu_millis()) * 1024 / 1000;
+        let expected = (
+            size.memory_bytes().to_string(),
+            size.pids().to_string(),
+            shares.to_string(),
+            "-1".to_owned(),
+        );
+        assert_eq!(seen, expected, "{size}");
+        a.stop().await.unwrap();
+    }
+    machine.close().await;
+}
+
+#[tokio::test]
+async fn a_cap_holds_on_an_idle_machine_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = support::options(dir.path(), 1);
+    options.cpu = CpuLimit::Capped;
+    let machine = Machine {
+        driver: NativeDriver::connect_or_start(options).await.unwrap(),
+        volumes: hutch_drivers::DirectoryVolumes::open(dir.path()).unwrap(),
+        project: hutch_protocol::ProjectId::random(),
+        dir,
+    };
+    let a = machine.start("a", InstanceType::Lite).await;
+    assert_eq!(limit(&a, "cpu", "cpu.cfs_period_us"), "100000");
+    assert_eq!(limit(&a, "cpu", "cpu.cfs_quota_us"), "6300");
+    let begun = (std::time::Instant::now(), a.usage().unwrap().cpu_ns);
+    run(&a, "timeout 1 sh -c 'while :; do :; done'").await;
+    let used = a.usage().unwrap().cpu_ns - begun.1;
+    let most = begun.0.elapsed().as_nanos() as u64 / 1000 * 63;
+    // A period more than it should, at worst.
+    assert!(used < most + 20_000_000, "{used} of {most}");
+    drop(a);
     machine.close().await;
 }
 

@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use hutch_drivers::CpuLimit;
+
 /// What `hutch serve` can be told.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -12,6 +14,8 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// The in-sandbox daemon; default `sandboxd` beside this program.
     pub sandboxd: Option<PathBuf>,
+    /// Whether an instance type's CPU is a share that may burst, or a cap.
+    pub cpu: CpuLimit,
     /// Host names that requests may address besides IP addresses and
     /// `localhost`.
     pub allowed_hosts: Vec<String>,
@@ -29,6 +33,7 @@ impl Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7070)),
             data_dir: data_dir.into(),
             sandboxd: None,
+            cpu: CpuLimit::Share,
             allowed_hosts: Vec::new(),
             connections: 4096,
             unauthenticated: 128,

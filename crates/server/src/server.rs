@@ -154,7 +154,9 @@ async fn driver(
         Ok(sandboxd) => sandboxd,
         Err(reason) => return unavailable(reason),
     };
-    match NativeDriver::connect_or_start(NativeOptions::new(root, sandboxd, generation)).await {
+    let mut native = NativeOptions::new(root, sandboxd, generation);
+    native.cpu = options.cpu;
+    match NativeDriver::connect_or_start(native).await {
         Ok(driver) => (Arc::new(driver), None),
         Err(DriverError::Unavailable(reason)) => unavailable(reason),
         Err(error) => unavailable(error.to_string()),

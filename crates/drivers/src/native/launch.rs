@@ -58,6 +58,7 @@ async fn greet(options: &NativeOptions, link: &Link) -> Result<(), DriverError> 
         generation: options.generation,
         sandboxd: options.sandboxd.clone(),
         parked: options.parked,
+        cpu: options.cpu,
         build: program
             .as_ref()
             .and_then(|file| build::of(file).ok())

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use hutch_protocol::Generation;
 
+use crate::CpuLimit;
+
 /// What the native driver needs to know.
 #[derive(Clone, Debug)]
 pub struct NativeOptions {
@@ -19,6 +21,8 @@ pub struct NativeOptions {
     pub generation: Generation,
     /// How many boots are prepared ahead, 0–8.
     pub parked: usize,
+    /// Whether CPU is a share or also a cap.
+    pub cpu: CpuLimit,
     /// Where prepared images are kept; in the data directory if not given.
     pub image_dir: Option<PathBuf>,
 }
@@ -39,6 +43,7 @@ impl NativeOptions {
             spawner: vec!["/proc/self/exe".into(), "spawner".into()],
             generation,
             parked: 2,
+            cpu: CpuLimit::Share,
             image_dir: None,
         }
     }

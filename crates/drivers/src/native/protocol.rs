@@ -7,7 +7,7 @@ use hutch_protocol::{BootId, Generation};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-use crate::{BootIdentity, Exit, StartSpec};
+use crate::{BootIdentity, CpuLimit, Exit, StartSpec};
 
 /// The version that both ends must speak.
 pub const VERSION: u32 = 2;
@@ -49,6 +49,9 @@ pub struct Hello {
     pub sandboxd: PathBuf,
     /// How many boots to prepare ahead.
     pub parked: usize,
+    /// Whether CPU is capped from the next boot on.
+    #[serde(default)]
+    pub cpu: CpuLimit,
     /// The server's build ([`super::build`]); empty if it does not say.
     #[serde(default)]
     pub build: String,

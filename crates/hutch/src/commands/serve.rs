@@ -2,6 +2,7 @@
 
 use crate::{failure::Failure, output, settings::Settings};
 use clap::Args;
+use hutch_drivers::CpuLimit;
 use hutch_server::{Options, Server};
 use std::{net::SocketAddr, path::PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,9 +31,21 @@ pub struct ServeArgs {
     /// The in-sandbox daemon [default: sandboxd beside this program]
     #[arg(long, value_name = "FILE", env = "HUTCH_SANDBOXD")]
     sandboxd: Option<PathBuf>,
+    /// An instance type's CPU: a share that may burst, or a cap
+    #[arg(long, value_name = "KIND", env = "HUTCH_CPU", default_value = "share")]
+    cpu: Cpu,
     /// Another host name that requests may address; may be repeated
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+}
+
+/// What an instance type's CPU means.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Cpu {
+    /// A weight against others; what nobody uses is there to take
+    Share,
+    /// No more than that, also on an idle machine
+    Capped,
 }
 
 /// Runs the server until a signal stops it.
@@ -52,6 +65,10 @@ pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
     let options = Options {
         listen: args.listen,
         sandboxd: args.sandboxd,
+        cpu: match args.cpu {
+            Cpu::Share => CpuLimit::Share,
+            Cpu::Capped => CpuLimit::Capped,
+        },
         allowed_hosts: args.allow_host,
         ..Options::new(&settings.data_dir)
     };

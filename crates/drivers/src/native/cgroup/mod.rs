@@ -13,5 +13,5 @@ mod v1;
 mod v2;
 
 pub use hierarchies::Hierarchies;
-pub use limits::Limits;
+pub use limits::{Limits, PERIOD};
 pub use slot::{SlotGroups, reclaim};

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::file;
-use super::{Hierarchies, Limits};
+use super::{Hierarchies, Limits, PERIOD};
 use crate::Usage;
 
 /// The path of `group` in the hierarchy of `controller`.
@@ -33,6 +33,10 @@ pub fn limit(hierarchies: &Hierarchies, group: &str, limits: &Limits) -> io::Res
     }
     if let Some(path) = path(hierarchies, "cpu", group) {
         file::write(&path.join("cpu.shares"), limits.cpu_shares.to_string())?;
+        if let Some(quota) = limits.cpu_quota {
+            file::write(&path.join("cpu.cfs_period_us"), PERIOD.to_string())?;
+            file::write(&path.join("cpu.cfs_quota_us"), quota.to_string())?;
+        }
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use rustix::fs::MemfdFlags;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Record, refuse_newer};
-use crate::StartSpec;
+use crate::{CpuLimit, StartSpec};
 
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
@@ -30,6 +30,9 @@ pub struct State {
     pub sandboxd: PathBuf,
     /// How many boots are prepared ahead.
     pub parked: usize,
+    /// Whether CPU is capped.
+    #[serde(default)]
+    pub cpu: CpuLimit,
     /// Where the names of boots go on.
     pub next_slot: u64,
     /// Starts that wait, with the ids of their requests.
@@ -108,6 +111,7 @@ mod tests {
             generation: Generation(3),
             sandboxd: "/sandboxd".into(),
             parked: 2,
+            cpu: CpuLimit::Capped,
             next_slot: 7,
             queue: Vec::new(),
             lock: 3,

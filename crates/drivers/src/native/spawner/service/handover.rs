@@ -30,6 +30,7 @@ impl Service {
         service.generation = state.generation;
         service.sandboxd = state.sandboxd;
         service.parked = state.parked;
+        service.cpu = state.cpu;
         service.queue = state.queue.into();
         service.hold(boots);
         Ok(service)
@@ -105,6 +106,7 @@ impl Service {
             generation: self.generation,
             sandboxd: self.sandboxd.clone(),
             parked: self.parked,
+            cpu: self.cpu,
             next_slot: self.next_slot,
             queue: self.queue.iter().cloned().collect(),
             lock: store.keep(self.setup.lock.as_fd())?,

@@ -18,13 +18,13 @@ use rustix::process::{WaitOptions, wait};
 use super::daemon_log::DaemonLog;
 use super::server_link::{self, ServerLink};
 use super::setup::Setup;
-use super::slot::{self, Slot, Stage};
+use super::slot::{self, Slot, Stage, Wishes};
 use super::upgrade::Upgrade;
 use super::{adopt, daemon, mover, reclaim, record, signals};
-use crate::StartSpec;
 use crate::boot_log;
 use crate::native::data_dir::private_dir;
 use crate::native::protocol::{Answer, Refusal};
+use crate::{CpuLimit, StartSpec};
 
 /// How long the spawner stays with nothing to hold and no server.
 const GRACE: Duration = Duration::from_secs(2);
@@ -58,6 +58,7 @@ pub struct Service {
     generation: Generation,
     sandboxd: PathBuf,
     parked: usize,
+    cpu: CpuLimit,
     prepare_after: Instant,
     idle_since: Option<Instant>,
     boots: PathBuf,
@@ -101,6 +102,7 @@ impl Service {
             generation: Generation(0),
             sandboxd: PathBuf::new(),
             parked: 0,
+            cpu: CpuLimit::Share,
             prepare_after: Instant::now(),
             idle_since: None,
             boots,
@@ -233,8 +235,11 @@ impl Service {
                 &self.boots,
                 request,
                 &spec,
-                &self.sandboxd,
-                self.generation,
+                &Wishes {
+                    sandboxd: &self.sandboxd,
+                    generation: self.generation,
+                    cpu: self.cpu,
+                },
             );
             self.prepare_after = Instant::now() + REST;
             if let Err(cause) = started {

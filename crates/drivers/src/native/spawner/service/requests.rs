@@ -65,6 +65,7 @@ impl Service {
         self.generation = generation;
         self.sandboxd = hello.sandboxd;
         self.parked = hello.parked.min(PARKED_MAX);
+        self.cpu = hello.cpu;
         // Requests of the server before have nobody to answer to.
         self.queue.clear();
         self.link.obey(peer);

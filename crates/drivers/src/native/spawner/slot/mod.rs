@@ -25,7 +25,7 @@ use super::{mounts, reclaim, record};
 use crate::native::cgroup::{Limits, SlotGroups};
 use crate::native::protocol::Boot;
 use crate::native::{packet, process, proof};
-use crate::{BootIdentity, BootLog, Exit, StartSpec};
+use crate::{BootIdentity, BootLog, CpuLimit, Exit, StartSpec};
 
 /// Where a boot is in its life.
 pub enum Stage {
@@ -89,6 +89,16 @@ struct Inodes {
     netns: u64,
     pidns: u64,
     cgroup: u64,
+}
+
+/// What the server wants of every boot.
+pub struct Wishes<'a> {
+    /// The daemon's binary.
+    pub sandboxd: &'a std::path::Path,
+    /// The server's generation.
+    pub generation: hutch_protocol::Generation,
+    /// Whether CPU is capped.
+    pub cpu: CpuLimit,
 }
 
 /// A running boot of the program or the spawner before.
@@ -247,11 +257,10 @@ impl Slot {
         boots: &std::path::Path,
         request: u64,
         spec: &StartSpec,
-        sandboxd: &std::path::Path,
-        generation: hutch_protocol::Generation,
+        wishes: &Wishes<'_>,
     ) -> io::Result<()> {
         let mut steps = super::clock::Steps::start();
-        let limits = Limits::from(spec.instance_type);
+        let limits = Limits::of(spec.instance_type, wishes.cpu);
         self.groups.limit(&limits).step("set limits")?;
         steps.mark("limits");
         let place = boots.join(&self.name);
@@ -259,7 +268,7 @@ impl Slot {
         let own = listener(&place, "control").step("listen for the server")?;
         steps.mark("sockets");
         let volume = directory(&spec.volume).step("open the volume")?;
-        let daemon = mounts::copy(sandboxd).step("open sandboxd")?;
+        let daemon = mounts::copy(wishes.sandboxd).step("open sandboxd")?;
         let log = BootLog::of(&setup.data.path, &spec.sandbox);
         let (log, output) = DaemonLog::open(log).step("make the log's pipe")?;
         self.log = Some(log);
@@ -286,7 +295,7 @@ impl Slot {
                 pidns_inode: self.inodes.pidns,
                 cgroup_inode: self.inodes.cgroup,
                 machine: setup.machine.clone(),
-                generation,
+                generation: wishes.generation,
                 data_dir: setup.data.id.clone(),
             },
             slot: self.name.clone(),
