@@ -1,5 +1,5 @@
 use futures_util::future::join;
-use hutch_e2e::Hutch;
+use hutch_e2e::{Hutch, message, sandboxd_of, spawner_of};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,4 +116,118 @@ async fn a_fork_bomb_ends_at_its_limit_while_the_rest_answers() {
     );
     sandbox.json("sleep", &[]).await;
     assert_eq!(sandbox.sh("echo alive").await.1, "alive\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fork_bomb_can_be_ended_from_outside() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({"instanceType": "lite"})).await;
+    let bomb = "b() { b | b & }; b; sleep 1000";
+    sandbox.json("startProcess", &[json!(bomb)]).await;
+    // Once nothing can be started any more, the refusal says what to do.
+    let refused = loop {
+        match sandbox.call("exec", &[json!("true")]).await {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    let words = message(&refused);
+    assert!(
+        words.contains("limit of processes") && words.contains("killAllProcesses"),
+        "{words}"
+    );
+    // The daemon has a reserve: it answers, and ends the bomb.
+    let there = sandbox.json("exists", &[json!("/workspace")]).await;
+    assert_eq!(there["exists"], true);
+    sandbox.json("killAllProcesses", &[]).await;
+    assert_eq!(sandbox.sh("echo alive").await, (0, "alive\n".into()));
+    let left: u32 = sandbox.sh("ps -e | wc -l").await.1.trim().parse().unwrap();
+    assert!(left < 12, "{left}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_host_follows_no_link_of_a_sandbox() {
+    let outside = tempfile::tempdir().unwrap();
+    let kept = outside.path().join("node_modules");
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::write(kept.join("host"), "the host's").unwrap();
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let place = outside.path().display();
+    let tricks = format!(
+        "mkdir keep dir && echo mine > keep/f && ln keep/f keep/hard &&
+         ln -s {place}/node_modules node_modules && ln -s ../keep dir/node_modules &&
+         ln -s {place} up && ln -s /proc/1/root/{place} root && ln -s /etc/shadow shadow &&
+         mkdir -p gone/node_modules && ln -s {place}/node_modules gone/node_modules/link &&
+         ln keep/f gone/node_modules/hard &&
+         rm -rf /etc/hosts && ln -s {place}/node_modules/host /etc/hosts &&
+         rm -rf /opt /root /tmp && ln -s {place} /opt && ln -s {place} /root && ln -s {place} /tmp;
+         rmdir /workspace; mv /workspace /w; ln -sfn {place} /workspace; true"
+    );
+    assert_eq!(sandbox.sh(&tricks).await.0, 0);
+    // Strip and snapshot at sleep, what is kept at the wake after it.
+    for _ in 0..2 {
+        sandbox.json("sleep", &[]).await;
+        let found = sandbox
+            .sh("cat keep/f keep/hard; readlink up shadow; test -e up || echo nothing there")
+            .await;
+        let expected = format!("mine\nmine\n{place}\n/etc/shadow\nnothing there\n");
+        assert_eq!(found, (0, expected));
+    }
+    // A whole disk of links where the next boot puts the root together.
+    sandbox.json("sleep", &[]).await;
+    assert_eq!(sandbox.sh("cat /etc/hosts | grep -c localhost").await.0, 0);
+    assert_eq!(
+        std::fs::read_to_string(kept.join("host")).unwrap(),
+        "the host's"
+    );
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 1);
+    sandbox.json("destroy", &[]).await;
+    assert_eq!(
+        std::fs::read_to_string(kept.join("host")).unwrap(),
+        "the host's"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crashed_boot_leaves_no_link_for_the_next_to_follow() {
+    let outside = tempfile::tempdir().unwrap();
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let place = outside.path().display();
+    let tricks = format!(
+        "rm -f /etc/hosts /etc/resolv.conf; ln -s {place}/hosts /etc/hosts; ln -s {place} /home/x;
+         rm -rf /opt; ln -s {place} /opt; mv /bin /bin2 && ln -s {place} /bin"
+    );
+    sandbox.exec(&tricks).await;
+    let pid = rustix::process::Pid::from_raw(sandboxd_of(&hutch).cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let stopped = json!({"eventTypes": ["sandbox/stopped"]});
+    api.stream("/sandboxes/main")
+        .json("waitForEvent", &[stopped])
+        .await;
+    // The dirty disk is used again; whether a shell is found is its own affair.
+    let again = sandbox.json("exists", &[json!("/workspace")]).await;
+    assert_eq!(again["exists"], true);
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn server_and_spawner_leave_no_core() {
+    let hutch = Hutch::start();
+    for pid in [hutch.pid(), spawner_of(&hutch)] {
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let core = limits
+            .lines()
+            .find(|line| line.starts_with("Max core file size"));
+        let words: Vec<&str> = core.unwrap().split_whitespace().collect();
+        assert!(
+            words[4..6].iter().all(|limit| matches!(*limit, "0" | "1")),
+            "{words:?}"
+        );
+    }
 }

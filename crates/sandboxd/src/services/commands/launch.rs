@@ -290,7 +290,7 @@ fn start_error(error: StartError, program: &Program, command: &str, cwd: &str) -
         ),
         (Stage::Clone, Errno::AGAIN) => failed(
             command,
-            "the sandbox is at its limit of processes; end some",
+            "the sandbox is at its limit of processes; end some with killAllProcesses, or all with restart",
         ),
         (stage, errno) => failed(command, &format!("{stage:?} failed: {errno}")),
     }
