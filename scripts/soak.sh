@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Runs sandboxes through their whole life for SOAK_SECONDS (default 600), checks their work
+# First CHAOS_STEPS (default 1000) operations of many clients on 20 sandboxes, with servers and
+# daemons that are killed, for each of CHAOS_SEEDS, against a model (tests/e2e/tests/chaos).
+# Then runs sandboxes through their whole life for SOAK_SECONDS (default 600), checks their work
 # after every wake, and fails when the server keeps memory or descriptors.
 set -euo pipefail
 # shellcheck source=scripts/paths.sh
@@ -10,6 +12,17 @@ cd "$root"
 seconds=${SOAK_SECONDS:-600}
 
 cargo build --workspace --bins --locked --quiet
+
+before=$(mktemp)
+scripts/census.sh take "$before"
+for seed in ${CHAOS_SEEDS:-1 2 3}; do
+  echo "soak: chaos, seed $seed"
+  HUTCH_CHAOS_SEED=$seed HUTCH_CHAOS_STEPS=${CHAOS_STEPS:-1000} cargo nextest run --workspace --locked \
+    --cargo-quiet -E 'binary(chaos) & test(asked_for)'
+done
+scripts/census.sh compare "$before"
+rm -f "$before"
+
 start_server "$target/$triple/debug"
 
 memory_kib() { awk '/^VmRSS/ { print $2 }' "/proc/$server_pid/status"; }

@@ -33,7 +33,13 @@ pub struct Hutch {
     child: Option<Child>,
     url: String,
     log: Arc<Mutex<String>>,
+    /// The size of the data directory's own disk, in MiB.
+    disk: Option<u32>,
 }
+
+/// Runs `$2 serve` with a data directory on a disk of its own, which is gone
+/// with the server and its spawner.
+const ON_OWN_DISK: &str = "mount -t tmpfs -o size=$3m,mode=711 hutch \"$1\" && exec \"$2\" serve --listen 127.0.0.1:0 --data-dir \"$1/data\"";
 
 impl Hutch {
     /// Starts one on a free port.
@@ -43,6 +49,16 @@ impl Hutch {
 
     /// Starts one from the binaries in a folder.
     pub fn start_from(programs: &Path) -> Self {
+        Self::start_with(programs, None)
+    }
+
+    /// Starts one whose data directory is on a small disk in memory, in a
+    /// mount namespace of its own. It cannot be restarted: the disk goes with it.
+    pub fn start_on_disk(mib: u32) -> Self {
+        Self::start_with(&binaries(), Some(mib))
+    }
+
+    fn start_with(programs: &Path, disk: Option<u32>) -> Self {
         let place = tempfile::Builder::new()
             .prefix("ht")
             .tempdir()
@@ -53,6 +69,7 @@ impl Hutch {
             child: None,
             url: String::new(),
             log: Arc::default(),
+            disk,
         };
         hutch.serve();
         hutch
@@ -60,10 +77,22 @@ impl Hutch {
 
     /// Starts the server again on the same data directory.
     pub fn serve(&mut self) {
-        let mut command = Command::new(self.programs.join("hutch"));
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(self.data_dir());
+        let program = self.programs.join("hutch");
+        let mut command = match self.disk {
+            None => {
+                let mut command = Command::new(program);
+                let args = ["serve", "--listen", "127.0.0.1:0", "--data-dir"];
+                command.args(args).arg(self.data_dir());
+                command
+            }
+            Some(mib) => {
+                let mut command = Command::new("unshare");
+                command.args(["--mount", "sh", "-c", ON_OWN_DISK, "sh"]);
+                command.arg(self.place.path()).arg(program);
+                command.arg(mib.to_string());
+                command
+            }
+        };
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -106,7 +135,19 @@ impl Hutch {
 
     /// The data directory.
     pub fn data_dir(&self) -> PathBuf {
-        self.place.path().join("data")
+        self.place().join("data")
+    }
+
+    /// The folder of the data directory, as it is seen from here.
+    pub fn place(&self) -> PathBuf {
+        let place = self.place.path();
+        match (self.disk, &self.child) {
+            (Some(_), Some(child)) => {
+                let inside = place.strip_prefix("/").expect("an absolute path");
+                PathBuf::from(format!("/proc/{}/root", child.id())).join(inside)
+            }
+            _ => place.to_owned(),
+        }
     }
 
     /// What the server said on stderr since it was ready.
