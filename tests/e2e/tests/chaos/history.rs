@@ -99,6 +99,8 @@ pub struct Life {
     pub gaps: Vec<(Moment, Moment)>,
     /// What `describe` said in the end.
     pub last: Json,
+    /// What the data directory held of it in the end.
+    pub kept: Vec<String>,
 }
 
 impl Life {

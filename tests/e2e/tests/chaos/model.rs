@@ -286,6 +286,9 @@ fn last(life: &Life, end: State) -> Result<(), String> {
     if destroyed && end != State::Destroyed {
         return Err("it was destroyed and its stream does not say so".into());
     }
+    if end == State::Destroyed && !life.kept.is_empty() {
+        return Err(format!("it is destroyed and left {:?}", life.kept));
+    }
     let mut env = serde_json::Map::new();
     for event in life
         .events

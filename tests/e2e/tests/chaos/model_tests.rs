@@ -76,6 +76,7 @@ fn life(entries: Vec<Entry>, events: &[&str]) -> Life {
         events,
         gaps: vec![(50, 60)],
         last,
+        kept: Vec::new(),
     }
 }
 
@@ -236,6 +237,9 @@ fn streams_that_are_no_life_are_found() {
     ] {
         assert!(judge(&life(Vec::new(), events)).is_err(), "{events:?}");
     }
+    let mut left = life(Vec::new(), &["created", "destroyed"]);
+    left.kept.push("volumes/s0-0".into());
+    assert!(judge(&left).unwrap_err().contains("left"));
     let mut gap = life(Vec::new(), &AWAKE);
     gap.events[1]["offset"] = json!(3);
     assert!(judge(&gap).unwrap_err().contains("offset"));

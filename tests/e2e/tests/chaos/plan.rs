@@ -91,6 +91,10 @@ impl Plan {
                     Op::Create
                 }
                 _ if number == count / 2 => Op::KillServer(Duration::from_millis(3)),
+                // Every third seed, servers hardly live.
+                _ if seed.is_multiple_of(3) && dice.below(1000) < 60 => {
+                    Op::KillServer(Duration::from_millis(dice.next() % 20))
+                }
                 _ => dice.op(),
             };
             match (op, &mut *place) {
