@@ -30,4 +30,4 @@ fuzz: ## FUZZ_SECONDS (default 60) of each fuzz target
 
 clean: ## remove everything that was built
 	cargo clean
-	rm -rf tests/interop/node_modules
+	rm -rf tests/interop/node_modules sdk/typescript/node_modules sdk/typescript/dist

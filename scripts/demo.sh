@@ -46,7 +46,7 @@ run 'hutch project create demo'
 run 'hutch sandbox create main --type standard-1'
 
 say "Bring a small Python project in and run its tests. The first command boots the sandbox."
-run 'tar c -C examples tally | hutch exec main -c "tar x"'
+run 'hutch cp examples/tally main:/workspace'
 run 'hutch exec main --cwd /workspace/tally -- python3 -m unittest'
 
 say "Edit a file there"

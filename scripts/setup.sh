@@ -42,10 +42,11 @@ tool() {
 if [ "$wanted" != tests ]; then tool cargo-deny 0.20.2; fi
 if [ "$wanted" != checks ]; then
   tool cargo-nextest 0.9.143
-  interop=$root/tests/interop
-  if [ -f "$interop/package-lock.json" ] &&
-    ! cmp -s "$interop/package-lock.json" "$interop/node_modules/.installed"; then
-    (cd "$interop" && npm ci --silent --no-audit --no-fund)
-    cp "$interop/package-lock.json" "$interop/node_modules/.installed"
-  fi
+  for packages in "$root/tests/interop" "$root/sdk/typescript"; do
+    if [ -f "$packages/package-lock.json" ] &&
+      ! cmp -s "$packages/package-lock.json" "$packages/node_modules/.installed"; then
+      (cd "$packages" && npm ci --silent --no-audit --no-fund)
+      cp "$packages/package-lock.json" "$packages/node_modules/.installed"
+    fi
+  done
 fi

@@ -1,52 +1,25 @@
 //! The connection and its session.
 
-use crate::{ClientError, Project, decode, transport::Address};
-use capnweb::{Connection, Limits, Session, Stub, Transport, Value};
-use secrecy::{ExposeSecret, SecretString};
+use crate::{
+    ClientError, Project, decode,
+    keys::{Key, NewKey, NewKeyOptions},
+    link::{Link, Remote},
+};
+use capnweb::{Limits, Stub, Transport, Value};
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 
 /// A session with a server. Cheap to clone; the connection closes when the last
 /// clone and everything obtained from it are gone.
+///
+/// When the connection ends, the calls that are open fail with
+/// [`ClientError::Interrupted`], which says whether they may have run. Nothing is
+/// repeated. The next call on this or on anything obtained from it connects again.
 #[derive(Debug, Clone)]
 pub struct Client {
-    link: Arc<Link>,
-    session: Stub,
-}
-
-/// What keeps a connection going.
-#[derive(Debug)]
-pub(crate) struct Link {
-    connection: Connection,
-}
-
-impl Link {
-    /// Makes a call and awaits its answer.
-    pub(crate) async fn call(
-        &self,
-        on: &Stub,
-        path: &str,
-        args: Vec<Value>,
-    ) -> Result<Value, ClientError> {
-        if self.connection.is_closed() {
-            return Err(self.connection.closed().await.error(false).into());
-        }
-        Ok(on.call(path, args).await?)
-    }
-
-    /// Reads a property.
-    pub(crate) async fn get(&self, on: &Stub, path: &str) -> Result<Value, ClientError> {
-        if self.connection.is_closed() {
-            return Err(self.connection.closed().await.error(false).into());
-        }
-        Ok(on.get(path).await?)
-    }
-
-    /// Resolves when the connection has ended.
-    pub(crate) async fn closed(&self) -> ClientError {
-        self.connection.closed().await.error(true).into()
-    }
+    session: Remote,
 }
 
 /// A project as the server lists it.
@@ -66,46 +39,53 @@ pub struct ProjectInfo {
 impl Client {
     /// Connects to `http://HOST:PORT` and authenticates. A wrong token shows at
     /// the first call: this waits for the transport only.
+    ///
+    /// # Errors
+    /// [`ClientError::Address`] for an address that cannot be used, and
+    /// [`ClientError::Connect`] when nobody answers there within 10 s.
     pub async fn connect(url: &str, token: SecretString) -> Result<Self, ClientError> {
-        let limits = Limits::default();
-        let transport = Address::parse(url)?.connect(&limits).await?;
-        Ok(Self::over(transport, limits, &token))
+        Ok(Self::on(Link::connect(url, token).await?))
     }
 
-    /// The same over a transport that is connected already, such as a Unix socket.
+    /// The same over a transport that is connected already, such as a Unix
+    /// socket. This client cannot connect again: after the end of the transport
+    /// every call fails.
     pub fn over(transport: impl Transport, limits: Limits, token: &SecretString) -> Self {
-        let (connection, driver) = Session::start(transport, None, limits);
-        // Ends by itself with the last reference to the session.
-        tokio::spawn(driver);
-        let link = Arc::new(Link { connection });
-        let credentials = json!({"type": "bearer", "token": token.expose_secret()});
-        let session = link
-            .connection
-            .main()
-            .call("authenticate", vec![Value::from_json(credentials)])
-            .stub();
-        Self { link, session }
+        Self::on(Link::over(transport, limits, token))
     }
 
-    /// Who the token belongs to.
+    fn on(link: Link) -> Self {
+        Self {
+            session: Remote::session(Arc::new(link)),
+        }
+    }
+
+    /// Who the token belongs to, such as `{"type": "admin", "projects": "all"}`.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED for a wrong token.
     pub async fn whoami(&self) -> Result<serde_json::Value, ClientError> {
-        let answer = self.link.call(&self.session, "whoami", vec![]).await?;
+        let answer = self.session.call("whoami", vec![]).await?;
         decode::json("whoami", &answer)
     }
 
-    /// All projects the token reaches.
+    /// All projects that the token reaches.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED for a wrong token.
     pub async fn list_projects(&self) -> Result<Vec<ProjectInfo>, ClientError> {
-        let answer = self
-            .link
-            .call(&self.session, "projects.list", vec![])
-            .await?;
+        let answer = self.session.call("projects.list", vec![]).await?;
         decode::typed("projects.list", &answer)
     }
 
     /// Makes a project.
+    ///
+    /// # Errors
+    /// PROJECT_ALREADY_EXISTS, and VALIDATION_FAILED for a slug that is none.
     pub async fn create_project(&self, slug: &str) -> Result<ProjectInfo, ClientError> {
         let input = Value::from_json(json!({"slug": slug}));
-        let pending = self.session.call("projects.create", vec![input]);
+        let (_wire, session) = self.session.find().await?;
+        let pending = session.call("projects.create", vec![input]);
         let itx = pending.stub();
         // The id is read in the same round trip as the creation.
         let id = itx.get("projectId");
@@ -121,13 +101,43 @@ impl Client {
     /// Addresses a project by slug or id. Costs nothing; one that does not exist
     /// shows at the first call.
     pub fn project(&self, id_or_slug: &str) -> Project {
-        let id = Value::String(id_or_slug.to_owned());
-        let itx = self.session.call("projects.get", vec![id]).stub();
-        Project::new(self.link.clone(), itx)
+        Project::new(self.session.below("projects.get", id_or_slug))
     }
 
-    /// The session as an RPC object, for calls that have no method here.
-    pub fn session(&self) -> &Stub {
-        &self.session
+    /// Makes an access key. Its token is in the answer and nowhere else, ever again.
+    ///
+    /// # Errors
+    /// FORBIDDEN for a key that may not make keys, PROJECT_NOT_FOUND.
+    pub async fn create_key(&self, options: &NewKeyOptions) -> Result<NewKey, ClientError> {
+        let input = options.to_value();
+        let answer = self.session.call("keys.create", vec![input]).await?;
+        decode::typed("keys.create", &answer)
+    }
+
+    /// The access keys, without their tokens.
+    ///
+    /// # Errors
+    /// FORBIDDEN for a key that may not see keys.
+    pub async fn list_keys(&self) -> Result<Vec<Key>, ClientError> {
+        let answer = self.session.call("keys.list", vec![]).await?;
+        decode::typed("keys.list", &answer)
+    }
+
+    /// Takes an access key back and closes the connections that were opened with it.
+    ///
+    /// # Errors
+    /// What the server says of an id that it does not know.
+    pub async fn revoke_key(&self, id: &str) -> Result<(), ClientError> {
+        let args = vec![Value::String(id.to_owned())];
+        self.session.call("keys.revoke", args).await.map(drop)
+    }
+
+    /// The session as an RPC object, for calls that have no method here. It
+    /// belongs to the connection of this moment, and ends with it.
+    ///
+    /// # Errors
+    /// [`ClientError::Connect`] when the connection had ended and no new one was made.
+    pub async fn session(&self) -> Result<Stub, ClientError> {
+        Ok(self.session.find().await?.1)
     }
 }

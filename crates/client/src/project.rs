@@ -1,15 +1,13 @@
 //! One project: its sandboxes and streams.
 
-use crate::{ClientError, EventStream, Sandbox, client::Link, decode};
+use crate::{ClientError, EventStream, Sandbox, decode, link::Remote};
 use capnweb::{Stub, Value};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// A project, addressed.
 #[derive(Debug, Clone)]
 pub struct Project {
-    link: Arc<Link>,
-    itx: Stub,
+    itx: Remote,
 }
 
 /// A sandbox as its project lists it.
@@ -29,6 +27,20 @@ pub struct SandboxInfo {
     pub created_at: Option<String>,
 }
 
+/// An event stream as its project lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamInfo {
+    /// Its path, such as `/notes`.
+    pub path: String,
+    /// When its first event was appended, RFC 3339.
+    #[serde(default)]
+    pub created_at: Option<String>,
+    /// Offset of the newest event.
+    #[serde(default)]
+    pub max_offset: u64,
+}
+
 impl SandboxInfo {
     /// Whether the sandbox is gone and its name retired.
     pub fn is_destroyed(&self) -> bool {
@@ -37,50 +49,60 @@ impl SandboxInfo {
 }
 
 impl Project {
-    pub(crate) fn new(link: Arc<Link>, itx: Stub) -> Self {
-        Self { link, itx }
+    pub(crate) fn new(itx: Remote) -> Self {
+        Self { itx }
     }
 
-    /// The project's id, `prj_…`. Fails with PROJECT_NOT_FOUND where there is none.
+    /// The project's id, `prj_…`.
+    ///
+    /// # Errors
+    /// PROJECT_NOT_FOUND where there is none.
     pub async fn id(&self) -> Result<String, ClientError> {
-        let answer = self.link.get(&self.itx, "projectId").await?;
+        let answer = self.itx.get("projectId").await?;
         decode::typed("projectId", &answer)
     }
 
     /// Every sandbox that was ever made in the project, destroyed ones too.
+    ///
+    /// # Errors
+    /// PROJECT_NOT_FOUND.
     pub async fn list_sandboxes(&self) -> Result<Vec<SandboxInfo>, ClientError> {
-        let answer = self.link.call(&self.itx, "sandboxes.list", vec![]).await?;
+        let answer = self.itx.call("sandboxes.list", vec![]).await?;
         decode::typed("sandboxes.list", &answer)
     }
 
     /// Addresses a sandbox by its path, `/sandboxes/<name>`. Costs nothing; a
     /// wrong path shows at the first call.
     pub fn sandbox(&self, path: &str) -> Sandbox {
-        let argument = Value::String(path.to_owned());
-        let handle = self.itx.call("sandboxes.get", vec![argument]).stub();
-        Sandbox::new(self.link.clone(), handle, path)
+        Sandbox::new(self.itx.below("sandboxes.get", path), path)
     }
 
-    /// Addresses an event stream by its path.
+    /// Every event stream of the project that has an event, by path.
+    ///
+    /// # Errors
+    /// PROJECT_NOT_FOUND.
+    pub async fn list_streams(&self) -> Result<Vec<StreamInfo>, ClientError> {
+        let answer = self.itx.call("streams.list", vec![]).await?;
+        decode::typed("streams.list", &answer)
+    }
+
+    /// Addresses an event stream by its path. Costs nothing and makes nothing.
     pub fn stream(&self, path: &str) -> EventStream {
-        let argument = Value::String(path.to_owned());
-        let stream = self.itx.call("streams.get", vec![argument]).stub();
-        EventStream::new(self.link.clone(), stream)
+        EventStream::new(self.itx.below("streams.get", path))
     }
 
-    /// Makes sure that the project exists and answers it as an RPC object.
+    /// Makes sure that the project exists and answers it as an RPC object, which
+    /// belongs to the connection of this moment.
+    ///
+    /// # Errors
+    /// PROJECT_NOT_FOUND.
     pub async fn open(&self) -> Result<Stub, ClientError> {
-        match self.link.get(&self.itx, "").await? {
+        match self.itx.get("").await? {
             Value::Stub(itx) => Ok(itx),
             _ => Err(ClientError::Shape {
                 call: "projects.get".to_owned(),
                 reason: "no object".to_owned(),
             }),
         }
-    }
-
-    /// The project as an RPC object, for calls that have no method here.
-    pub fn itx(&self) -> &Stub {
-        &self.itx
     }
 }

@@ -1,6 +1,10 @@
 //! Programs with exact byte streams.
 
-use crate::{ClientError, client::Link, decode, sandbox::env_value};
+use crate::{
+    ClientError, decode,
+    link::{Remote, Wire},
+    sandbox::env_value,
+};
 use bytes::Bytes;
 use capnweb::{Object, ReadableStream, Stub, Value};
 use serde::Deserialize;
@@ -97,21 +101,29 @@ pub struct Exit {
 /// Waits for a program's end, or brings it about.
 #[derive(Debug, Clone)]
 pub struct ExitHandle {
-    link: Arc<Link>,
+    // Keeps the connection for as long as the program is held.
+    _wire: Arc<Wire>,
     exit: Stub,
 }
 
 impl ExitHandle {
     /// Sends a signal, such as `SIGINT`, to the program and all it started.
     /// `SIGTERM` and `SIGKILL` also see to it that nothing is left.
+    ///
+    /// # Errors
+    /// VALIDATION_FAILED for a signal that is none; OPERATION_INTERRUPTED when the
+    /// sandbox or the connection has ended, and the program with it.
     pub async fn kill(&self, signal: &str) -> Result<(), ClientError> {
         let args = vec![Value::from(signal)];
-        self.link.call(&self.exit, "kill", args).await.map(drop)
+        Ok(self.exit.call("kill", args).await.map(drop)?)
     }
 
     /// The end of the program.
+    ///
+    /// # Errors
+    /// OPERATION_INTERRUPTED when the sandbox or the connection ended first.
     pub async fn wait(&self) -> Result<Exit, ClientError> {
-        let answer = self.link.call(&self.exit, "", vec![]).await?;
+        let answer = self.exit.call("", vec![]).await?;
         decode::typed("spawn", &answer)
     }
 }
@@ -119,11 +131,14 @@ impl ExitHandle {
 /// Bytes that a program writes. Dropping it closes the program's end.
 #[derive(Debug)]
 pub struct ByteStream {
-    stream: ReadableStream,
+    pub(crate) stream: ReadableStream,
 }
 
 impl ByteStream {
     /// The next chunk; `None` at the end.
+    ///
+    /// # Errors
+    /// OPERATION_INTERRUPTED when the sandbox or the connection ended first.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         match self.stream.next().await {
             None => Ok(None),
@@ -135,13 +150,10 @@ impl ByteStream {
     }
 }
 
-pub(crate) async fn start(
-    link: &Arc<Link>,
-    handle: &Stub,
-    options: SpawnOptions,
-) -> Result<Spawned, ClientError> {
+pub(crate) async fn start(handle: &Remote, options: SpawnOptions) -> Result<Spawned, ClientError> {
     let args = vec![options.into_value()];
-    let Value::Object(mut parts) = link.call(handle, "spawn", args).await? else {
+    let (wire, stub) = handle.find().await?;
+    let Value::Object(mut parts) = stub.call("spawn", args).await? else {
         return Err(shape("no object"));
     };
     let pid = match parts.get("pid") {
@@ -156,10 +168,7 @@ pub(crate) async fn start(
     let Some(Value::Stub(exit)) = parts.remove("exit") else {
         return Err(shape("no exit"));
     };
-    let exit = ExitHandle {
-        link: link.clone(),
-        exit,
-    };
+    let exit = ExitHandle { _wire: wire, exit };
     Ok(Spawned {
         pid,
         stdout,

@@ -1,7 +1,9 @@
 //! What can be typed: the global options and the list of commands. The options
 //! of each command stand beside its code.
 
-use crate::commands::{bench, doctor, exec, itx, project, sandbox, serve};
+use crate::commands::{
+    bench, completions, cp, doctor, exec, itx, key, man, project, sandbox, serve, stream,
+};
 use crate::{
     failure::{EXEC_FAILED, Failure, USAGE},
     output::style::Style,
@@ -21,7 +23,7 @@ Examples:
   hutch serve                                   Start the server on 127.0.0.1:7070
   hutch sandbox create main --type basic        Make a sandbox
   hutch exec main -- uname -a                   Run a command in it
-  tar c . | hutch exec main -c 'tar x'          Copy a tree into it
+  hutch cp ./src main:/workspace                Copy a tree into it
   hutch sandbox sleep main                      Keep its work, free its memory
   hutch itx run -e 'return itx.sandboxes.list()'
 
@@ -84,10 +86,20 @@ pub enum Command {
     Sandbox(sandbox::SandboxArgs),
     /// Run a command in a sandbox
     Exec(exec::ExecArgs),
+    /// Copy files and directories between this machine and a sandbox
+    Cp(cp::CpArgs),
+    /// Append, read and follow events
+    Stream(stream::StreamArgs),
+    /// Make, list and revoke access keys
+    Key(key::KeyArgs),
     /// Say what isolation this machine offers and whether the server answers
     Doctor(doctor::DoctorArgs),
     /// Measure how long the main jobs take
     Bench(bench::BenchArgs),
+    /// Print a script that completes commands in a shell
+    Completions(completions::CompletionsArgs),
+    /// Print a manual page
+    Man(man::ManArgs),
 }
 
 /// Prints clap's message. Wrong usage exits 2, help and version exit 0.

@@ -1,17 +1,22 @@
 //! One file per command; this one chooses.
 
 pub mod bench;
+pub mod completions;
+pub mod cp;
 pub mod doctor;
 pub mod exec;
 pub mod itx;
+pub mod key;
+pub mod man;
 pub mod project;
 pub mod sandbox;
 pub mod serve;
 pub mod spawner;
+pub mod stream;
 
 use crate::{
     args::{Cli, Command},
-    failure::{EXEC_FAILED, Failure},
+    failure::{EXEC_FAILED, FAILED, Failure, USAGE},
     output::style::Style,
     settings::Settings,
 };
@@ -25,13 +30,22 @@ pub fn run(cli: Cli) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             failure.report(json, Style::stderr());
-            // A command's own codes must stay distinguishable from ours.
-            ExitCode::from(if own_codes { EXEC_FAILED } else { failure.exit })
+            ExitCode::from(match failure.exit {
+                // A command's own codes must stay distinguishable from ours.
+                FAILED | USAGE if own_codes => EXEC_FAILED,
+                code => code,
+            })
         }
     }
 }
 
 fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    // These two need neither settings nor a server.
+    match &cli.command {
+        Command::Completions(args) => return completions::run(args, cli.global.json),
+        Command::Man(args) => return man::run(args, cli.global.json),
+        _ => {}
+    }
     let settings = Settings::load(&cli.global)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers(&cli.command))
@@ -45,6 +59,10 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             Command::Project(args) => project::run(args, &settings).await,
             Command::Sandbox(args) => sandbox::run(args, &settings).await,
             Command::Exec(args) => exec::run(args, &settings).await,
+            Command::Cp(args) => cp::run(args, &settings).await,
+            Command::Stream(args) => stream::run(args, &settings).await,
+            Command::Key(args) => key::run(args, &settings).await,
+            Command::Completions(_) | Command::Man(_) => Ok(0),
             Command::Doctor(args) => doctor::run(args, &settings).await,
             Command::Bench(args) => bench::run(args, &settings).await,
         }

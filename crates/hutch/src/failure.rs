@@ -3,7 +3,7 @@
 //! Errors go to stderr and leave stdout empty: one line `error: …` for people,
 //! one object `{"error": {code, message, context, httpStatus}}` under `--json`.
 
-use crate::output::style::Style;
+use crate::output::{harmless, style::Style};
 use hutch_client::ClientError;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -28,6 +28,8 @@ pub struct Failure {
     pub http_status: Option<u16>,
     /// What the process exits with.
     pub exit: u8,
+    /// Lines below the message, for people alone.
+    pub trace: Option<String>,
 }
 
 impl Failure {
@@ -39,6 +41,7 @@ impl Failure {
             context: json!({}),
             http_status: None,
             exit: FAILED,
+            trace: None,
         }
     }
 
@@ -77,22 +80,13 @@ impl Failure {
         let text = if json {
             self.to_json().to_string()
         } else {
-            format!("{} {}", style.error("error:"), harmless(&self.message))
+            let trace = self.trace.iter().map(|trace| format!("\n{trace}"));
+            let message = self.message.clone() + &trace.collect::<String>();
+            format!("{} {}", style.error("error:"), harmless(&message))
         };
         // A closed stderr leaves the exit code to tell.
         let _ = writeln!(std::io::stderr(), "{text}");
     }
-}
-
-/// Text that cannot steer the terminal: a message may hold what a sandbox said.
-fn harmless(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\t' => c,
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
 }
 
 impl From<ClientError> for Failure {
@@ -103,6 +97,7 @@ impl From<ClientError> for Failure {
             context: error.details(),
             http_status: error.http_status(),
             exit: FAILED,
+            trace: None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod failure;
 mod itx;
 mod output;
 mod settings;
+mod signals;
 
 use clap::Parser;
 use std::process::ExitCode;

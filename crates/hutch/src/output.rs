@@ -1,8 +1,10 @@
 //! What people and programs read on stdout.
 
 pub mod duration;
+pub mod follow;
 pub mod style;
 pub mod table;
+pub mod wait;
 
 use crate::failure::Failure;
 use serde::Serialize;
@@ -16,9 +18,33 @@ pub fn line(text: &str) -> Result<(), Failure> {
 
 /// Writes one JSON document to stdout, on one line.
 pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<(), Failure> {
-    let text = serde_json::to_string(value)
-        .map_err(|error| Failure::new("INTERNAL_ERROR", error.to_string()))?;
-    line(&text)
+    line(&document(value)?)
+}
+
+/// One JSON document on one line.
+pub fn document<T: Serialize + ?Sized>(value: &T) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|error| Failure::new("INTERNAL_ERROR", error.to_string()))
+}
+
+/// Writes a text that ends with its own newline; under `--json` as `{"text"}`.
+pub fn page(text: &[u8], as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        return json(&serde_json::json!({"text": String::from_utf8_lossy(text)}));
+    }
+    let mut out = std::io::stdout().lock();
+    written(out.write_all(text).and_then(|()| out.flush()))
+}
+
+/// Text of many lines that cannot steer the terminal: it may hold what a sandbox
+/// said.
+pub fn harmless(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
 }
 
 /// Writes one line to stderr; progress and notes, never results.

@@ -17,6 +17,8 @@ pub const DEFAULT_PROJECT: &str = "default";
 pub struct Settings {
     /// Project, by slug or id.
     pub project: String,
+    /// Whether the user named the project.
+    pub project_given: bool,
     /// Server address as the user gave it, or the default.
     pub url: String,
     /// Whether the user named the server.
@@ -57,10 +59,10 @@ impl Settings {
             None => default_data_dir(root, home)?,
         };
         let url = filled(&global.url).or(file.url);
+        let project = filled(&global.project).or(file.project);
         Ok(Self {
-            project: filled(&global.project)
-                .or(file.project)
-                .unwrap_or_else(|| DEFAULT_PROJECT.to_owned()),
+            project_given: project.is_some(),
+            project: project.unwrap_or_else(|| DEFAULT_PROJECT.to_owned()),
             url_given: url.is_some(),
             url: url.unwrap_or_else(|| DEFAULT_URL.to_owned()),
             token: filled(&global.token).or(file.token).map(SecretString::from),
@@ -82,6 +84,7 @@ impl Settings {
     pub fn at(&self, url: String, data_dir: PathBuf) -> Self {
         Self {
             project: DEFAULT_PROJECT.to_owned(),
+            project_given: false,
             url,
             url_given: true,
             token: None,

@@ -51,14 +51,22 @@ impl Header {
         block
     }
 
-    pub(crate) fn decode(block: &[u8; BLOCK]) -> Result<Self, PaxError> {
+    /// Reads a block. A foreign one may also be of GNU tar's older format.
+    pub(crate) fn decode(block: &[u8; BLOCK], foreign: bool) -> Result<Self, PaxError> {
         if octal(&block[148..156])? != checksum(block) {
             return Err(PaxError::Malformed("has a header with a wrong checksum"));
         }
-        if &block[257..263] != b"ustar\0" {
+        let gnu = foreign && &block[257..265] == b"ustar  \0";
+        if !gnu && &block[257..263] != b"ustar\0" {
             return Err(PaxError::Malformed("has a header that is not ustar"));
         }
-        let mut name = text(&block[345..500]).to_vec();
+        let octal = |field: &[u8]| match field.first() {
+            Some(0x80) if gnu => base_256(field),
+            _ => octal(field),
+        };
+        // The older format has times where a prefix of the name is.
+        let prefix = if gnu { &[][..] } else { text(&block[345..500]) };
+        let mut name = prefix.to_vec();
         if !name.is_empty() {
             name.push(b'/');
         }
@@ -118,6 +126,16 @@ fn octal(field: &[u8]) -> Result<u64, PaxError> {
         }
     }
     Ok(value)
+}
+
+/// A number that needs more digits than its field has, in GNU tar's older format:
+/// big-endian after the byte 0x80.
+fn base_256(field: &[u8]) -> Result<u64, PaxError> {
+    field[1..].iter().try_fold(0_u64, |value, byte| {
+        let value = value.checked_mul(256);
+        let value = value.and_then(|value| value.checked_add(u64::from(*byte)));
+        value.ok_or(PaxError::Malformed("has a header with a bad number"))
+    })
 }
 
 fn octal_u32(field: &[u8]) -> Result<u32, PaxError> {

@@ -16,6 +16,7 @@ pub struct Reader<R> {
     left: u64,
     padding: usize,
     ended: bool,
+    foreign: bool,
 }
 
 impl<R: Read> Reader<R> {
@@ -27,6 +28,16 @@ impl<R: Read> Reader<R> {
             left: 0,
             padding: 0,
             ended: false,
+            foreign: false,
+        }
+    }
+
+    /// The same for archives that other tools wrote: also GNU tar's older format,
+    /// with its long names, and headers for a whole archive, which are skipped.
+    pub fn foreign(from: R, limits: Limits) -> Self {
+        Self {
+            foreign: true,
+            ..Self::new(from, limits)
         }
     }
 
@@ -38,9 +49,10 @@ impl<R: Read> Reader<R> {
         }
         self.skip()?;
         let mut extended = None;
+        let (mut long_name, mut long_link) = (None, None);
         loop {
-            let Some(header) = self.header()? else {
-                if extended.is_some() {
+            let Some(mut header) = self.header()? else {
+                if extended.is_some() || long_name.is_some() || long_link.is_some() {
                     return Err(PaxError::Malformed("ends after a PAX header"));
                 }
                 self.end()?;
@@ -52,6 +64,30 @@ impl<R: Read> Reader<R> {
                 }
                 extended = Some(self.records(header.size)?);
                 continue;
+            }
+            if self.foreign {
+                match header.typeflag {
+                    b'L' => {
+                        long_name = Some(self.long(header.size)?);
+                        continue;
+                    }
+                    b'K' => {
+                        long_link = Some(self.long(header.size)?);
+                        continue;
+                    }
+                    b'g' => {
+                        self.records(header.size)?;
+                        continue;
+                    }
+                    b'7' => header.typeflag = b'0',
+                    _ => {}
+                }
+                if let Some(name) = long_name.take() {
+                    header.name = name;
+                }
+                if let Some(link) = long_link.take() {
+                    header.link = link;
+                }
             }
             let pairs = records::parse(extended.as_deref().unwrap_or_default())?;
             return self.assemble(header, &pairs).map(Some);
@@ -100,7 +136,7 @@ impl<R: Read> Reader<R> {
         if block == [0; BLOCK] {
             return Ok(None);
         }
-        Header::decode(&block).map(Some)
+        Header::decode(&block, self.foreign).map(Some)
     }
 
     /// After the first block of zeros: another, then nothing but zeros.
@@ -120,6 +156,15 @@ impl<R: Read> Reader<R> {
         }
         self.ended = true;
         Ok(())
+    }
+
+    /// A name of GNU tar's older format, which ends with NUL.
+    fn long(&mut self, size: u64) -> Result<Vec<u8>, PaxError> {
+        let mut name = self.records(size)?;
+        if name.last() == Some(&0) {
+            name.pop();
+        }
+        Ok(name)
     }
 
     fn records(&mut self, size: u64) -> Result<Vec<u8>, PaxError> {

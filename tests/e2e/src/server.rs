@@ -77,11 +77,16 @@ impl Hutch {
 
     /// Starts the server again on the same data directory.
     pub fn serve(&mut self) {
+        self.serve_at("127.0.0.1:0");
+    }
+
+    /// The same on an address of the caller's choice, but for a disk of its own.
+    pub fn serve_at(&mut self, listen: &str) {
         let program = self.programs.join("hutch");
         let mut command = match self.disk {
             None => {
                 let mut command = Command::new(program);
-                let args = ["serve", "--listen", "127.0.0.1:0", "--data-dir"];
+                let args = ["serve", "--listen", listen, "--data-dir"];
                 command.args(args).arg(self.data_dir());
                 command
             }

@@ -8,13 +8,17 @@ const OURS: &[(&str, &[&str])] = &[
     ("capnweb", &[]),
     ("hutch-protocol", &[]),
     ("hutch-pax", &[]),
+    ("hutch-copy", &["hutch-pax"]),
     ("hutch-streams", &["hutch-protocol"]),
     ("hutch-snapshots", &["hutch-protocol", "hutch-pax"]),
     ("hutch-images", &["hutch-protocol"]),
     ("hutch-drivers", &["hutch-protocol", "hutch-images"]),
     ("hutch-sandboxes", &["hutch-protocol", "capnweb"]),
     ("hutch-client", &["hutch-protocol", "capnweb"]),
-    ("sandboxd", &["hutch-protocol", "capnweb", "hutch-pax"]),
+    (
+        "sandboxd",
+        &["hutch-protocol", "capnweb", "hutch-copy", "hutch-pax"],
+    ),
     (
         "hutch-server",
         &[
@@ -34,6 +38,7 @@ const OURS: &[(&str, &[&str])] = &[
             "capnweb",
             "hutch-pax",
             "hutch-client",
+            "hutch-copy",
             "hutch-server",
             "hutch-images",
             "hutch-drivers",
@@ -48,6 +53,8 @@ const OURS: &[(&str, &[&str])] = &[
 const OTHERS: &[(&str, &[&str])] = &[
     ("axum", &["hutch-server"]),
     ("clap", &["hutch"]),
+    ("clap_complete", &["hutch"]),
+    ("clap_mangen", &["hutch"]),
     ("rquickjs", &["hutch"]),
     ("rusqlite", &["hutch-streams"]),
     ("seccompiler", &["hutch-drivers"]),

@@ -1,15 +1,18 @@
 //! `hutch exec`: a command's bytes in and out, exactly, as they come.
 
 mod output;
-mod signals;
-mod stdin;
+pub mod stdin;
 
 use crate::{
-    commands::sandbox::env, connect, failure::Failure, output::duration, settings::Settings,
+    commands::sandbox::env,
+    connect,
+    failure::{FAILED, Failure},
+    output::duration,
+    settings::Settings,
+    signals::{Received, Signals},
 };
 use clap::{ArgGroup, Args};
 use hutch_client::{ExitHandle, Program, SpawnOptions, Spawned};
-use signals::{Received, Signals};
 use std::{collections::BTreeMap, io::IsTerminal, pin::Pin, time::Duration};
 
 /// How long a command may take to end by the signal that was passed on.
@@ -25,7 +28,8 @@ hutch exec [OPTIONS] <NAME> -- <CMD>...
 Standard output and error are the command's own bytes. Standard input is passed on when it is a
 pipe or a file; from a terminal only with -i. Ctrl-C ends the command and all it started.
 
-Exit code: the command's own; 124 after --timeout; 130 after Ctrl-C; 125 when hutch itself failed.
+Exit code: the command's own; 124 after --timeout; 126 when it may not be executed; 127 when it is
+not there; 130 after Ctrl-C; 125 when hutch itself failed.
 
 Examples:
   hutch exec main -- python3 -V
@@ -67,7 +71,7 @@ pub async fn run(args: ExecArgs, settings: &Settings) -> Result<u8, Failure> {
         .await?
         .sandbox(&connect::sandbox_path(&args.name));
     let spawned = tokio::select! {
-        spawned = sandbox.spawn(options(args)) => spawned?,
+        spawned = sandbox.spawn(options(args)) => spawned.map_err(|error| not_started(error.into()))?,
         // Dropping the call ends what it may have started.
         signal = signals.next() => return Ok(signal.exit_code()),
     };
@@ -84,6 +88,16 @@ pub async fn run(args: ExecArgs, settings: &Settings) -> Result<u8, Failure> {
             Ok(signal.exit_code())
         }
     }
+}
+
+/// What a shell answers for a program that it cannot start.
+fn not_started(failure: Failure) -> Failure {
+    let exit = match failure.code.as_str() {
+        "COMMAND_NOT_FOUND" => 127,
+        "COMMAND_PERMISSION_DENIED" => 126,
+        _ => FAILED,
+    };
+    failure.with_exit(exit)
 }
 
 /// Passes the signal on, then ends the command and all it started. What it still

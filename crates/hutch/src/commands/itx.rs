@@ -8,7 +8,7 @@ use crate::{
     settings::Settings,
 };
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{io::Read, path::PathBuf};
 
 /// Options of `hutch itx`.
@@ -128,30 +128,24 @@ fn without_shebang(source: String) -> String {
     }
 }
 
+/// A refusal of the server's reads as it does from every other command; an error
+/// of the script's own has its name before and its stack below it.
 fn failure(error: ScriptError) -> Failure {
-    let mut message = format!("{}: {}", error.name, error.message);
-    if let Some(code) = &error.code {
-        message.push_str(&format!(" ({code})"));
+    if let Some(code) = error.code {
+        return Failure {
+            http_status: error.http_status,
+            ..Failure::new(&code, error.message)
+                .with_context(error.details.filter(Value::is_object).unwrap_or(json!({})))
+        };
     }
-    if error.code.is_none()
-        && let Some(stack) = &error.stack
-    {
-        let stack = stack.trim_end();
-        if !stack.is_empty() {
-            message.push('\n');
-            message.push_str(stack);
-        }
-    }
-    let mut context = match error.details {
-        Some(serde_json::Value::Object(details)) => details,
-        _ => serde_json::Map::new(),
-    };
-    context.insert("name".to_owned(), json!(error.name));
+    let stack = error
+        .stack
+        .as_deref()
+        .map(str::trim_end)
+        .unwrap_or_default();
     Failure {
-        code: error.code.unwrap_or_else(|| "SCRIPT_ERROR".to_owned()),
-        message,
-        context: context.into(),
-        http_status: error.http_status,
-        exit: crate::failure::FAILED,
+        trace: (!stack.is_empty()).then(|| stack.to_owned()),
+        ..Failure::new("SCRIPT_ERROR", format!("{}: {}", error.name, error.message))
+            .with_context(json!({"stack": stack}))
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     settings::Settings,
 };
 use clap::{Args, Subcommand};
+use hutch_client::ClientError;
 
 /// Options of `hutch project`.
 #[derive(Debug, Args)]
@@ -40,6 +41,22 @@ enum ProjectCommand {
     List,
 }
 
+/// Names the option that a command line has for a project that is there.
+fn already_exists(slug: &str) -> impl Fn(ClientError) -> Failure {
+    move |error| {
+        let failure = Failure::from(error);
+        if failure.code != "PROJECT_ALREADY_EXISTS" {
+            return failure;
+        }
+        Failure {
+            message: format!(
+                "project {slug} already exists; use it with -p {slug}, pass --if-missing to take it as it is, or choose another name"
+            ),
+            ..failure
+        }
+    }
+}
+
 /// Runs `hutch project …`.
 pub async fn run(args: ProjectArgs, settings: &Settings) -> Result<u8, Failure> {
     let client = connect::client(settings).await?;
@@ -53,7 +70,10 @@ pub async fn run(args: ProjectArgs, settings: &Settings) -> Result<u8, Failure> 
             };
             let project = match existing {
                 Some(project) => project,
-                None => client.create_project(&slug).await?,
+                None => client
+                    .create_project(&slug)
+                    .await
+                    .map_err(already_exists(&slug))?,
             };
             if settings.json {
                 output::json(&project)?;

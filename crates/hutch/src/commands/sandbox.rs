@@ -6,7 +6,9 @@ pub mod env;
 mod events;
 mod get;
 mod list;
+mod logs;
 mod power;
+mod set;
 
 use crate::{failure::Failure, settings::Settings};
 use clap::{Args, Subcommand};
@@ -39,9 +41,15 @@ enum SandboxCommand {
     Start(power::StartArgs),
     /// Keep a sandbox's work and tear its machine down
     Sleep(power::SleepArgs),
+    /// Sleep and start again: commands and processes end, the work stays
+    Restart(power::RestartArgs),
+    /// Change when a sandbox sleeps and its variables
+    Set(set::SetArgs),
+    /// Show what a sandbox's boots and its daemon said
+    Logs(logs::LogsArgs),
     /// Remove a sandbox and its work for ever; its name is retired
-    #[command(visible_aliases = ["rm", "remove"])]
-    Destroy(destroy::DestroyArgs),
+    #[command(visible_aliases = ["rm", "destroy"])]
+    Remove(destroy::DestroyArgs),
     /// Show what happened to a sandbox
     Events(events::EventsArgs),
 }
@@ -54,7 +62,10 @@ pub async fn run(args: SandboxArgs, settings: &Settings) -> Result<u8, Failure> 
         SandboxCommand::Get(args) => get::run(args, settings).await,
         SandboxCommand::Start(args) => power::start(args, settings).await,
         SandboxCommand::Sleep(args) => power::sleep(args, settings).await,
-        SandboxCommand::Destroy(args) => destroy::run(args, settings).await,
+        SandboxCommand::Restart(args) => power::restart(args, settings).await,
+        SandboxCommand::Set(args) => set::run(args, settings).await,
+        SandboxCommand::Logs(args) => logs::run(args, settings).await,
+        SandboxCommand::Remove(args) => destroy::run(args, settings).await,
         SandboxCommand::Events(args) => events::run(args, settings).await,
     }
 }

@@ -41,6 +41,27 @@ fn each_refusal_has_its_code_and_status() {
         (&["sandbox", "destroy", "none"], 1, "SANDBOX_NOT_FOUND"),
         (&["sandbox", "events", "none"], 1, "SANDBOX_NOT_FOUND"),
         (&["sandbox", "get", "/secrets/x"], 1, "INVALID_PATH"),
+        (&["sandbox", "restart", "none"], 1, "SANDBOX_NOT_FOUND"),
+        (&["sandbox", "logs", "none"], 1, "SANDBOX_NOT_FOUND"),
+        (&["key", "revoke", "nonsense"], 1, "VALIDATION_FAILED"),
+        (&["stream", "read", "/x", "--limit", "0"], 2, "USAGE"),
+        (
+            &["stream", "append", "/sandboxes/a", "--type", "a/b"],
+            1,
+            "FORBIDDEN",
+        ),
+        (
+            &["stream", "append", "/x", "--type", "sandbox/created"],
+            1,
+            "FORBIDDEN_EVENT_TYPE",
+        ),
+        (
+            &["stream", "append", "/x", "--type", "a/b", "--payload", "[]"],
+            2,
+            "USAGE",
+        ),
+        (&["man", "nonsense"], 2, "USAGE"),
+        (&["completions", "csh"], 2, "USAGE"),
         (&["exec", "none", "--", "true"], 125, "SANDBOX_NOT_FOUND"),
         (
             &["exec", "none", "--timeout", "soon", "--", "true"],
@@ -91,6 +112,82 @@ fn the_status_and_the_context_are_the_servers() {
     let error: Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(error["error"]["httpStatus"], 404);
     assert_eq!(error["error"]["context"]["path"], "/sandboxes/none");
+}
+
+#[test]
+fn every_command_answers_in_json() {
+    let hutch = super::with_sandbox();
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("tmp").display().to_string();
+    for args in [
+        &["project", "list"] as &[&str],
+        &["project", "create", "demo"],
+        &["sandbox", "list"],
+        &["sandbox", "get", "main"],
+        &["sandbox", "start", "main"],
+        &["sandbox", "restart", "main"],
+        &["sandbox", "set", "main", "--keep-alive", "off"],
+        &["sandbox", "logs", "main"],
+        &["cp", "main:/tmp", &there],
+        &["cp", &there, "main:/workspace"],
+        &["sandbox", "sleep", "main"],
+        &["sandbox", "create", "other"],
+        &["sandbox", "remove", "other"],
+        &["stream", "list"],
+        &["stream", "append", "/x", "--type", "a/b"],
+        &["stream", "read", "/x"],
+        &["key", "create"],
+        &["key", "list"],
+        &["itx", "run", "-e", "return {a: 1}"],
+        &["doctor"],
+        &["completions", "fish"],
+        &["man", "exec"],
+    ] {
+        let output = hutch.cli(&[&["--json"], args].concat());
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let value: Result<Value, _> = serde_json::from_str(text.trim_end());
+        assert!(value.is_ok(), "{args:?}: {text}");
+        assert!(!text.contains('\u{1b}'), "{args:?} has colour");
+    }
+    // Each event is a document of its own.
+    let events = hutch.cli(&["--json", "sandbox", "events", "main"]);
+    let text = String::from_utf8(events.stdout).unwrap();
+    assert!(text.lines().count() > 3);
+    assert!(
+        text.lines()
+            .all(|line| serde_json::from_str::<Value>(line).is_ok())
+    );
+}
+
+#[test]
+fn what_is_there_already_advises_the_option_of_this_command_line() {
+    let hutch = super::with_sandbox();
+    for args in [
+        &["sandbox", "create", "main"],
+        &["project", "create", "default"],
+    ] {
+        let output = hutch.cli(args);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            text.contains("--if-missing") && !text.contains("itx."),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_answers_as_a_shell_does() {
+    let hutch = super::with_sandbox();
+    for (program, exit, code) in [
+        ("no-such-program", 127, "COMMAND_NOT_FOUND"),
+        ("/workspace/no/such", 127, "COMMAND_NOT_FOUND"),
+        ("/etc/hostname", 126, "COMMAND_PERMISSION_DENIED"),
+        ("/etc", 126, "COMMAND_PERMISSION_DENIED"),
+    ] {
+        let output = hutch.cli(&["--json", "exec", "main", "--", program]);
+        assert_eq!(refused(&output), (exit, code.to_owned()), "{program}");
+    }
 }
 
 #[test]

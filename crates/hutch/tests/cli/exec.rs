@@ -55,7 +55,7 @@ fn codes_of_ends_by_signal_and_timeout() {
     ];
     assert_eq!(code(slow), Some(124));
     assert!(begun.elapsed() < Duration::from_secs(30));
-    assert_eq!(code(&["exec", "main", "--", "no-such-program"]), Some(125));
+    assert_eq!(code(&["exec", "main", "--", "no-such-program"]), Some(127));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{good, json, refused, with_sandbox};
 use hutch_e2e::Hutch;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn the_smoke_test_runs_as_written() {
@@ -93,12 +93,22 @@ fn a_typed_error_is_told_by_name_message_and_code() {
     let output = hutch.cli(&["itx", "run", "-e", script]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
-        text.starts_with("error: Error: sandbox /sandboxes/none does not exist"),
+        text.starts_with("error: sandbox /sandboxes/none does not exist"),
         "{text}"
     );
-    assert!(text.ends_with("(SANDBOX_NOT_FOUND)\n"), "{text}");
-    let output = hutch.cli(&["itx", "run", "--json", "-e", script]);
-    assert_eq!(refused(&output), (1, "SANDBOX_NOT_FOUND".to_owned()));
+    let told = |args: &[&str]| -> Value {
+        let output = hutch.cli(&[&["--json"], args].concat());
+        assert_eq!(refused(&output), (1, "SANDBOX_NOT_FOUND".to_owned()));
+        serde_json::from_slice(&output.stderr).unwrap()
+    };
+    assert_eq!(
+        told(&["itx", "run", "-e", script]),
+        told(&["sandbox", "start", "none"]),
+        "a script and a command tell the same"
+    );
+    let output = hutch.cli(&["itx", "run", "-e", "throw new RangeError('x')"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.starts_with("error: RangeError: x\n"), "{text}");
 }
 
 #[test]

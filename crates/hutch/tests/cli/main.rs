@@ -4,9 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bench;
+mod cp;
 mod errors;
+mod events;
 mod exec;
 mod itx;
+mod page;
 mod sandbox;
 mod serve;
 mod signals;

@@ -3,10 +3,6 @@
 use super::{good, json, refused, with_sandbox};
 use hutch_e2e::Hutch;
 use serde_json::{Value, json};
-use std::{
-    io::{BufRead, BufReader},
-    process::Stdio,
-};
 
 fn names(list: &Value) -> Vec<&str> {
     let sandboxes = list.as_array().unwrap().iter();
@@ -113,28 +109,70 @@ fn work_survives_sleep_and_the_history_shows_it() {
 }
 
 #[test]
-fn events_can_be_followed() {
+fn settings_are_changed_one_by_one() {
     let hutch = with_sandbox();
-    let follow = [
-        "sandbox",
-        "events",
+    let set = |args: &[&str]| hutch.cli(&[&["--json", "sandbox", "set", "main"], args].concat());
+    let now = json(&set(&[
+        "--sleep-after",
+        "90",
+        "--keep-alive",
+        "on",
+        "--env",
+        "A=1=2",
+    ]));
+    assert_eq!(
+        now,
+        json!({"path": "/sandboxes/main", "sleepAfter": "90s", "keepAlive": true, "env": {"A": "1=2"}})
+    );
+    assert_eq!(
+        good(&hutch.cli(&["exec", "main", "-c", "printf %s $A"])),
+        "1=2"
+    );
+    let now = json(&set(&["--unset-env", "A", "--keep-alive", "off"]));
+    assert_eq!(now["env"], json!({}));
+    assert_eq!(
+        (&now["keepAlive"], &now["sleepAfter"]),
+        (&json!(false), &json!("90s"))
+    );
+    assert_eq!(refused(&set(&[])), (2, "USAGE".to_owned()));
+    assert_eq!(
+        refused(&set(&["--sleep-after", "1d"])),
+        (1, "INVALID_SLEEP_AFTER".to_owned())
+    );
+    assert_eq!(
+        refused(&set(&["--env", "A=1", "--unset-env", "A"])),
+        (2, "USAGE".to_owned())
+    );
+}
+
+#[test]
+fn a_restart_ends_processes_and_keeps_work() {
+    let hutch = with_sandbox();
+    good(&hutch.cli(&[
+        "exec",
         "main",
-        "--follow",
-        "--type",
-        "sandbox/destroyed",
-        "--json",
-    ];
-    let mut child = hutch
-        .command(&follow)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    good(&hutch.cli(&["sandbox", "destroy", "main"]));
-    let event: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-    assert_eq!(event["type"], "sandbox/destroyed");
-    child.kill().unwrap();
-    child.wait().unwrap();
+        "-c",
+        "echo kept > note; sleep 600 >/dev/null 2>&1 &",
+    ]));
+    good(&hutch.cli(&["sandbox", "restart", "main"]));
+    let left = good(&hutch.cli(&["exec", "main", "-c", "cat note; pgrep -xc sleep; true"]));
+    assert_eq!(left, "kept\n0\n");
+}
+
+#[test]
+fn logs_tell_of_boots_also_asleep() {
+    let hutch = with_sandbox();
+    good(&hutch.cli(&["exec", "main", "--", "true"]));
+    good(&hutch.cli(&["sandbox", "sleep", "main"]));
+    let log = json(&hutch.cli(&["sandbox", "logs", "main", "--json"]));
+    assert!(log["text"].as_str().unwrap().contains("boot"), "{log}");
+    let one = good(&hutch.cli(&["sandbox", "logs", "main", "--tail", "1"]));
+    assert_eq!(one.lines().count(), 1, "{one}");
+    assert!(log["text"].as_str().unwrap().ends_with(&one), "{log} {one}");
+    assert_eq!(
+        json(&hutch.cli(&["sandbox", "get", "main", "--json"]))["running"],
+        false
+    );
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Arguments of calls, read with typed refusals.
 
-use crate::services::commands::invalid;
+use crate::services::commands::{invalid, timeout};
 use capnweb::{Object, Value};
 use hutch_protocol::{ApiError, EnvPatch};
+use std::time::Duration;
 
 /// The session id that stands for none.
 const NO_SESSION: &str = "__DISABLE_SESSION__";
@@ -72,6 +73,40 @@ impl Options {
             Value::Number(number) => Ok(Some(number)),
             other => Err(wrong(name, "a number", &other)),
         }
+    }
+
+    /// A limit in milliseconds.
+    pub(super) fn timeout(&mut self, name: &str) -> Result<Option<Duration>, ApiError> {
+        self.number(name)?.map(timeout).transpose()
+    }
+
+    /// A limit as the official contract has it, where 0 is none.
+    pub(super) fn official_timeout(&mut self) -> Result<Option<Duration>, ApiError> {
+        match self.number("timeoutMs")? {
+            None | Some(0.0) => Ok(None),
+            Some(milliseconds) => timeout(milliseconds).map(Some),
+        }
+    }
+
+    /// The name of an encoding, one of `known`; the first of them when there is none.
+    pub(super) fn encoding<T: Copy>(
+        &mut self,
+        known: &[(&str, T)],
+        none: T,
+    ) -> Result<T, ApiError> {
+        let Some(name) = self.text("encoding")? else {
+            return Ok(none);
+        };
+        let found = known.iter().find(|(word, _)| *word == name);
+        found.map(|(_, encoding)| *encoding).ok_or_else(|| {
+            let name: String = name.chars().take(40).collect();
+            let known: Vec<_> = known.iter().map(|(word, _)| *word).collect();
+            let known = known.join(", ");
+            invalid(
+                "encoding",
+                format!("unknown encoding {name:?}; use one of {known}"),
+            )
+        })
     }
 
     pub(super) fn flag(&mut self, name: &str) -> Result<bool, ApiError> {

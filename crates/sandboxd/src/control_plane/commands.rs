@@ -3,7 +3,7 @@
 use super::Services;
 use super::answer::{echo, now};
 use super::arguments::{Arguments, Options};
-use crate::services::commands::{Request, failed_stream, timeout};
+use crate::services::commands::{Request, failed_stream};
 use capnweb::Value;
 use hutch_protocol::ApiError;
 use hutch_protocol::exec::OutputEncoding;
@@ -51,10 +51,6 @@ fn request(arguments: &mut Arguments) -> Result<Request, ApiError> {
     let mut options: Options = arguments.options()?;
     request.cwd = options.text("cwd")?;
     request.env = options.env()?;
-    // 0 is no limit here, as in the official server.
-    request.timeout = match options.number("timeoutMs")? {
-        None | Some(0.0) => None,
-        Some(milliseconds) => Some(timeout(milliseconds)?),
-    };
+    request.timeout = options.official_timeout()?;
     Ok(request)
 }

@@ -74,19 +74,19 @@ async fn read_file(
 ) -> Result<Value, ApiError> {
     let path = arguments.text("path")?;
     let mut options = surface.options(&mut arguments)?;
-    let encoding = match options.text("encoding")?.as_deref() {
-        None => ReadEncoding::Fitting,
-        Some("utf-8" | "utf8") => ReadEncoding::Utf8,
-        Some("base64") => ReadEncoding::Base64,
-        Some("none") => {
-            let file = services.files.stream(&path).await?;
-            let mut result = done(&path);
-            result.insert("content", file.content);
-            result.insert("size", size(file.size));
-            result.insert("mimeType", file.media_type);
-            return Ok(result.into());
-        }
-        Some(other) => return Err(unknown_encoding(other, "utf-8, base64 or none")),
+    let known = [
+        ("utf-8", Some(ReadEncoding::Utf8)),
+        ("utf8", Some(ReadEncoding::Utf8)),
+        ("base64", Some(ReadEncoding::Base64)),
+        ("none", None),
+    ];
+    let Some(encoding) = options.encoding(&known, Some(ReadEncoding::Fitting))? else {
+        let file = services.files.stream(&path).await?;
+        let mut result = done(&path);
+        result.insert("content", file.content);
+        result.insert("size", size(file.size));
+        result.insert("mimeType", file.media_type);
+        return Ok(result.into());
     };
     let file = services.files.read(&path, encoding).await?;
     let (content, encoding, binary) = match file.content {
@@ -123,11 +123,8 @@ async fn write_file(
     let path = arguments.text("path")?;
     let content = arguments.value();
     let mut options = surface.options(&mut arguments)?;
-    let base64 = match options.text("encoding")?.as_deref() {
-        None | Some("utf-8" | "utf8") => false,
-        Some("base64") => true,
-        Some(other) => return Err(unknown_encoding(other, "utf-8 or base64")),
-    };
+    let known = [("utf-8", false), ("utf8", false), ("base64", true)];
+    let base64 = options.encoding(&known, false)?;
     let mut official = None;
     let content = match content {
         Value::String(text) => {
@@ -252,7 +249,7 @@ fn done(path: &str) -> Object {
 
 /// A size as a number; a double holds all that files have.
 #[allow(clippy::cast_precision_loss, reason = "exact up to 8 PiB")]
-fn size(bytes: u64) -> Value {
+pub(super) fn size(bytes: u64) -> Value {
     Value::Number(bytes as f64)
 }
 
@@ -263,12 +260,4 @@ fn decode(text: &str) -> Result<Bytes, ApiError> {
             format!("content is not base64: {error}; use A-Z a-z 0-9 + / = alone"),
         )
     })
-}
-
-fn unknown_encoding(name: &str, known: &str) -> ApiError {
-    let name: String = name.chars().take(40).collect();
-    invalid(
-        "encoding",
-        format!("unknown encoding {name:?}; use {known}"),
-    )
 }

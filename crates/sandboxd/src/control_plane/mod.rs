@@ -2,6 +2,7 @@
 //! the `control` main for the host alone.
 
 mod answer;
+mod archives;
 mod arguments;
 mod commands;
 mod control;

@@ -4,7 +4,7 @@ use super::Services;
 use super::answer::{echo, now, number, object};
 use super::arguments::{Arguments, Options};
 use crate::managers::process_table::Record;
-use crate::services::commands::{Request, timeout};
+use crate::services::commands::Request;
 use crate::services::processes::NewProcess;
 use capnweb::{Object, Value};
 use hutch_protocol::ApiError;
@@ -32,10 +32,7 @@ async fn start(services: &Services, mut arguments: Arguments) -> Result<Value, A
     let command = arguments.text("command")?;
     arguments.no_session()?;
     let mut options = arguments.options()?;
-    let limit = match options.number("timeoutMs")? {
-        None | Some(0.0) => None,
-        Some(milliseconds) => Some(timeout(milliseconds)?),
-    };
+    let limit = options.official_timeout()?;
     let mut new = new_process(command, &mut options)?;
     new.request.timeout = limit;
     let record = services.processes.start(new).await?;

@@ -327,3 +327,60 @@ async fn streams_are_exact_and_arrive_while_the_command_runs() {
         Some(3)
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_that_ends_itself_takes_no_later_call_along() {
+    let hutch = Hutch::start();
+    let (_api, sandbox) = sandbox(&hutch).await;
+    assert_eq!(sandbox.sh("exit 7").await, (7, String::new()));
+    assert_eq!(
+        sandbox.sh("set -e; false; echo no").await,
+        (1, String::new())
+    );
+    assert_eq!(sandbox.sh("false; echo still").await, (0, "still\n".into()));
+    assert_eq!(sandbox.sh("exec sleep 0.1").await.0, 0);
+    assert_eq!(sandbox.sh("kill -9 $$").await.0, 137);
+    assert_eq!(sandbox.sh("echo alive").await, (0, "alive\n".into()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_of_the_platform_has_no_exit_code() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let (code, error) = api.sandbox("none").refusal("exec", &[json!("true")]).await;
+    assert_eq!(code, "SANDBOX_NOT_FOUND");
+    assert!(error.props.get("exitCode").is_none());
+    let sandbox = api.create("main", json!({})).await;
+    for options in [json!({"cwd": "/nope"}), json!({"timeout": -1})] {
+        let (_, error) = sandbox.refusal("exec", &[json!("true"), options]).await;
+        assert!(error.props.get("exitCode").is_none(), "{error:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twelve_megabytes_are_whole_and_a_stream_has_no_limit() {
+    let hutch = Hutch::start();
+    let (_api, sandbox) = sandbox(&hutch).await;
+    let result = sandbox
+        .exec("python3 -c \"print('x'+'€'*4000000,end='')\"")
+        .await;
+    let out = string(&result["stdout"]);
+    assert_eq!(result["stdoutTruncated"], false);
+    assert!(out.len() == 12_000_001 && out.chars().skip(1).all(|c| c == '€'));
+    let command = json!({"command": "head -c 67108864 /dev/zero | tr '\\0' x"});
+    let spawned = sandbox.call("spawn", &[command]).await.unwrap();
+    let capnweb::Value::Object(mut spawned) = spawned else {
+        panic!("{spawned:?}");
+    };
+    let Some(capnweb::Value::Readable(mut stdout)) = spawned.remove("stdout") else {
+        panic!("no stdout");
+    };
+    let mut got = 0;
+    while let Some(chunk) = stdout.next().await {
+        let chunk = chunk.unwrap();
+        let bytes = chunk.as_bytes().unwrap();
+        assert!(bytes.iter().all(|byte| *byte == b'x'));
+        got += bytes.len();
+    }
+    assert_eq!(got, 67_108_864);
+}

@@ -6,6 +6,7 @@
 )]
 
 mod attacks;
+mod clients;
 mod crash;
 mod door;
 mod exec;

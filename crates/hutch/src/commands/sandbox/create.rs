@@ -45,7 +45,7 @@ impl CreateArgs {
 }
 
 /// A bare number is seconds on the wire; all else is text for the server to judge.
-fn sleep_after(text: &str) -> SleepAfter {
+pub(super) fn sleep_after(text: &str) -> SleepAfter {
     match text.parse::<f64>() {
         Ok(seconds) if seconds.is_finite() => SleepAfter::Seconds(seconds),
         _ => SleepAfter::Text(text.to_owned()),
@@ -62,6 +62,14 @@ pub async fn run(args: CreateArgs, settings: &Settings) -> Result<u8, Failure> {
         Err(error) if args.if_missing && already_exists(&error) => {
             same_type(&args, &sandbox).await?;
             false
+        }
+        Err(error) if already_exists(&error) => {
+            return Err(Failure {
+                message: format!(
+                    "sandbox {path} already exists; use it, pass --if-missing to take it as it is, or choose another name"
+                ),
+                ..error.into()
+            });
         }
         Err(error) => return Err(error.into()),
     };

@@ -1,4 +1,4 @@
-//! `hutch sandbox destroy`.
+//! `hutch sandbox remove`.
 
 use crate::{connect, failure::Failure, output, settings::Settings};
 use clap::Args;
@@ -6,18 +6,18 @@ use hutch_client::Project;
 use serde_json::json;
 use std::io::{BufRead, IsTerminal, Write};
 
-/// Options of `hutch sandbox destroy`.
+/// Options of `hutch sandbox remove`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hutch sandbox destroy main
+  hutch sandbox remove main
   hutch sandbox rm one two
-  hutch sandbox destroy --all --yes")]
+  hutch sandbox remove --all --yes")]
 pub struct DestroyArgs {
     /// Names of the sandboxes
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     names: Vec<String>,
-    /// Destroy every sandbox of the project
+    /// Remove every sandbox of the project
     #[arg(long)]
     all: bool,
     /// Do not ask; without a terminal only --all needs it

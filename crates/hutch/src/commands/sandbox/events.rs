@@ -1,18 +1,14 @@
 //! `hutch sandbox events`.
 
-use crate::{
-    connect,
-    failure::Failure,
-    output::{self, table::printable},
-    settings::Settings,
-};
+use crate::{commands::stream, connect, failure::Failure, settings::Settings};
 use clap::Args;
-use hutch_client::{Event, EventQuery};
+use hutch_client::EventQuery;
 
 /// Options of `hutch sandbox events`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Under --json every event is one line.
+With --follow it goes on until Ctrl-C and then exits with 130, also while the server restarts: no
+event is lost or shown twice. Under --json every event is one line.
 
 Examples:
   hutch sandbox events main
@@ -39,47 +35,14 @@ pub async fn run(args: EventsArgs, settings: &Settings) -> Result<u8, Failure> {
     // Streams answer empty for what never was; a sandbox does not.
     project.sandbox(&path).describe().await?;
     let stream = project.stream(&path);
-    let mut query = EventQuery {
+    let query = EventQuery {
         after_offset: args.after,
         event_types: args.types,
         ..EventQuery::default()
     };
-    loop {
-        let events = stream.get_events(&query).await?;
-        let Some(last) = events.last() else { break };
-        query.after_offset = last.offset;
-        for event in &events {
-            show(event, settings.json)?;
-        }
+    if args.follow {
+        stream::follow(&stream, query, settings.json).await
+    } else {
+        stream::all(&stream, query, None, settings.json).await
     }
-    if !args.follow {
-        return Ok(0);
-    }
-    let mut tail = stream.subscribe(&query).await?;
-    loop {
-        tokio::select! {
-            batch = tail.next() => {
-                for event in batch? {
-                    show(&event, settings.json)?;
-                }
-            }
-            _ = tokio::signal::ctrl_c() => return Ok(0),
-        }
-    }
-}
-
-fn show(event: &Event, json: bool) -> Result<(), Failure> {
-    if json {
-        return output::json(event);
-    }
-    let payload = match &event.payload {
-        serde_json::Value::Object(fields) if fields.is_empty() => String::new(),
-        payload => format!("  {}", printable(&payload.to_string())),
-    };
-    output::line(&format!(
-        "{:>6}  {}  {}{payload}",
-        event.offset,
-        printable(&event.created_at),
-        printable(&event.event_type),
-    ))
 }

@@ -7,7 +7,7 @@ use crate::{
     settings::Settings,
 };
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// Options of `hutch sandbox get`.
 #[derive(Debug, Args)]
@@ -62,7 +62,19 @@ fn flatten(prefix: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
         }
         Value::String(text) => pairs.push((prefix.to_owned(), printable(text))),
         Value::Null => pairs.push((prefix.to_owned(), "-".to_owned())),
+        Value::Number(number) => pairs.push((prefix.to_owned(), plain(number))),
         other => pairs.push((prefix.to_owned(), other.to_string())),
+    }
+}
+
+/// A whole number without a fraction, any other with two digits of it.
+fn plain(number: &Number) -> String {
+    match number.as_f64() {
+        Some(value) if !number.is_i64() && !number.is_u64() => {
+            let text = format!("{value:.2}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        _ => number.to_string(),
     }
 }
 
@@ -76,6 +88,14 @@ mod tests {
         assert_eq!(
             facts(&json!({"a": {"bc": 1}, "d": "x", "e": null})),
             "a.bc  1\nd     x\ne     -"
+        );
+    }
+
+    #[test]
+    fn numbers_are_rounded_for_people() {
+        assert_eq!(
+            facts(&json!({"a": 3.0, "b": 0.123_456, "c": 1e12, "d": -7})),
+            "a  3\nb  0.12\nc  1000000000000\nd  -7"
         );
     }
 }

@@ -1,6 +1,11 @@
-//! `hutch sandbox start` and `hutch sandbox sleep`.
+//! `hutch sandbox start`, `sleep` and `restart`.
 
-use crate::{connect, failure::Failure, output, settings::Settings};
+use crate::{
+    connect,
+    failure::Failure,
+    output::{self, wait},
+    settings::Settings,
+};
 use clap::Args;
 use serde_json::json;
 
@@ -28,11 +33,21 @@ pub struct SleepArgs {
     name: String,
 }
 
+/// Options of `hutch sandbox restart`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hutch sandbox restart main")]
+pub struct RestartArgs {
+    /// Name of the sandbox
+    name: String,
+}
+
 /// Boots the sandbox and waits until its workspace is ready.
 pub async fn start(args: StartArgs, settings: &Settings) -> Result<u8, Failure> {
     let project = connect::project(settings).await?;
     let sandbox = project.sandbox(&connect::sandbox_path(&args.name));
-    sandbox.start(args.discard_workspace).await?;
+    wait::told("restoring", sandbox.start(args.discard_workspace)).await?;
     done(settings, sandbox.path(), "running")
 }
 
@@ -40,8 +55,16 @@ pub async fn start(args: StartArgs, settings: &Settings) -> Result<u8, Failure> 
 pub async fn sleep(args: SleepArgs, settings: &Settings) -> Result<u8, Failure> {
     let project = connect::project(settings).await?;
     let sandbox = project.sandbox(&connect::sandbox_path(&args.name));
-    sandbox.sleep().await?;
+    wait::told("keeping the work", sandbox.sleep()).await?;
     done(settings, sandbox.path(), "stopped")
+}
+
+/// Sleeps and starts again.
+pub async fn restart(args: RestartArgs, settings: &Settings) -> Result<u8, Failure> {
+    let project = connect::project(settings).await?;
+    let sandbox = project.sandbox(&connect::sandbox_path(&args.name));
+    wait::told("restarting", sandbox.restart()).await?;
+    done(settings, sandbox.path(), "running")
 }
 
 fn done(settings: &Settings, path: &str, status: &str) -> Result<u8, Failure> {

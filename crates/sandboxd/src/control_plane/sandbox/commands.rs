@@ -4,7 +4,7 @@ use crate::control_plane::Services;
 use crate::control_plane::answer::{self, echo, object};
 use crate::control_plane::arguments::{Arguments, Options, wrong};
 use crate::control_plane::signals::signal;
-use crate::services::commands::{Ended, Program, Request, SpawnExit, Stdin, timeout};
+use crate::services::commands::{Ended, Program, Request, SpawnExit, Stdin};
 use bytes::Bytes;
 use capnweb::{CallFuture, Key, Object, Path, Stub, Target, Value, not_a_function};
 use futures_util::FutureExt;
@@ -12,6 +12,13 @@ use futures_util::future::ready;
 use hutch_protocol::exec::OutputEncoding;
 use hutch_protocol::{ApiError, ErrorCode};
 use std::sync::Arc;
+
+/// How output travels.
+const ENCODINGS: [(&str, OutputEncoding); 3] = [
+    ("utf-8", OutputEncoding::Utf8),
+    ("utf8", OutputEncoding::Utf8),
+    ("base64", OutputEncoding::Base64),
+];
 
 /// `exec(command, options?)`: `{success, exitCode, stdout, stderr, …}`, or `stdoutBase64` and
 /// `stderrBase64` with `encoding: "base64"`.
@@ -21,7 +28,7 @@ pub(in crate::control_plane) async fn exec(
 ) -> Result<Value, ApiError> {
     let command = arguments.text("command")?;
     let mut options = arguments.options()?;
-    let encoding = encoding(options.text("encoding")?)?;
+    let encoding = options.encoding(&ENCODINGS, OutputEncoding::Utf8)?;
     let request = request(Program::Shell(command.clone()), &mut options)?;
     let finished = services.commands.exec(request, encoding).await?;
     let code = finished.ended.code();
@@ -121,7 +128,7 @@ pub(in crate::control_plane) fn request(
         program,
         cwd: options.text("cwd")?,
         env: options.env()?,
-        timeout: options.number("timeout")?.map(timeout).transpose()?,
+        timeout: options.timeout("timeout")?,
         stdin: match options.value("stdin") {
             Value::Undefined | Value::Null => Stdin::Empty,
             Value::String(text) => Stdin::Bytes(Bytes::from(text)),
@@ -130,17 +137,6 @@ pub(in crate::control_plane) fn request(
             other => return Err(wrong("stdin", "a string, bytes or a stream", &other)),
         },
     })
-}
-
-fn encoding(name: Option<String>) -> Result<OutputEncoding, ApiError> {
-    match name.as_deref() {
-        None | Some("utf-8" | "utf8") => Ok(OutputEncoding::Utf8),
-        Some("base64") => Ok(OutputEncoding::Base64),
-        Some(other) => Err(crate::services::commands::invalid(
-            "encoding",
-            format!("unknown encoding {other:?}; use \"utf-8\" or \"base64\""),
-        )),
-    }
 }
 
 /// The refusal of a command without text.

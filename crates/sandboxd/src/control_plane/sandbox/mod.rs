@@ -5,6 +5,7 @@ mod handle;
 pub(super) mod processes;
 
 use super::Services;
+use super::archives;
 use super::arguments::Arguments;
 use super::files::{self, Surface};
 use capnweb::Value;
@@ -24,6 +25,8 @@ pub(super) async fn call(
         | "getProcessLogs" | "streamProcessLogs" | "waitForExit" => {
             processes::call(services, name, arguments).await
         }
+        "readTar" => Some(archives::read(services, arguments).await),
+        "writeTar" => Some(archives::write(services, arguments).await),
         _ => files::call(services, Surface::Handle, name, arguments).await,
     }
 }

@@ -53,7 +53,7 @@ pub(in crate::control_plane) async fn call(
 async fn start(processes: &Arc<Processes>, mut arguments: Arguments) -> Result<Value, ApiError> {
     let command = arguments.text("command")?;
     let mut options = arguments.options()?;
-    let limit = options.number("timeout")?.map(timeout).transpose()?;
+    let limit = options.timeout("timeout")?;
     let mut new = new_process(command, &mut options)?;
     new.request.timeout = limit;
     let record = processes.start(new).await?;
@@ -101,7 +101,7 @@ fn wait_limit(value: Value) -> Result<Option<Duration>, ApiError> {
         Value::Number(milliseconds) => timeout(milliseconds).map(Some),
         other => {
             let mut options = Arguments::new(vec![other]).options()?;
-            options.number("timeout")?.map(timeout).transpose()
+            options.timeout("timeout")
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Reading and writing block, so they run on the runtime's blocking threads, a
 //! bounded number of them at a time.
 
+mod archive;
 mod failure;
 mod list;
 mod manage;
@@ -14,6 +15,7 @@ mod replace;
 mod stream;
 mod write;
 
+pub use archive::Placement;
 pub use list::ListOptions;
 pub use read::{Content, ReadEncoding, ReadFile};
 pub use stream::FileStream;
@@ -28,12 +30,16 @@ use tokio::sync::Semaphore;
 
 /// File operations that may block at one time; more wait their turn.
 const OPERATIONS_MAX: usize = 32;
+/// Archives that are read or written at one time. Each blocks a thread for as long
+/// as its caller takes.
+const ARCHIVES_MAX: usize = 8;
 
 /// The file operations of one sandbox.
 #[derive(Debug)]
 pub struct Files {
     workspace: String,
     slots: Arc<Semaphore>,
+    archives: Arc<Semaphore>,
 }
 
 impl Files {
@@ -43,6 +49,7 @@ impl Files {
         Self {
             workspace: workspace.into(),
             slots: Arc::new(Semaphore::new(OPERATIONS_MAX)),
+            archives: Arc::new(Semaphore::new(ARCHIVES_MAX)),
         }
     }
 
