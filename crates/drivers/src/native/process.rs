@@ -19,6 +19,16 @@ pub fn bound_core_files() -> io::Result<()> {
     Ok(setrlimit(Resource::Core, limit)?)
 }
 
+/// Allows as many descriptors as the machine gives: a boot takes four.
+pub fn raise_descriptors() -> io::Result<()> {
+    let most = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
 /// Keeps what this process has in memory from core files and from every other
 /// process of its user: secrets are among it.
 ///

@@ -84,6 +84,7 @@ enum Task {
 pub fn spawner_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = process::forbid_core_dumps()
         .step("forbid core dumps")
+        .and_then(|()| process::raise_descriptors().step("raise the limit of descriptors"))
         .and_then(|()| parse(args))
         .and_then(|arguments| match arguments.task {
             Task::Check(number) => check(number),
