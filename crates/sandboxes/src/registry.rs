@@ -10,6 +10,7 @@ use hutch_protocol::{
 };
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::actor::{Actor, Ports, store_failed};
@@ -248,6 +249,9 @@ impl Sandboxes {
                 .ok()
                 .flatten()
                 .unwrap_or(record);
+            if let Some(machine) = &adopted {
+                self.hand_over(machine, &record).await;
+            }
             self.spawn(record, adopted);
         }
     }
@@ -312,6 +316,16 @@ impl Sandboxes {
     fn actor(&self, key: &SandboxKey) -> Option<Sandbox> {
         let actors = self.actors.lock().unwrap_or_else(PoisonError::into_inner);
         actors.get(key).cloned()
+    }
+
+    /// The last server may have stored a change of the environment and died
+    /// before the machine had it.
+    async fn hand_over(&self, machine: &Arc<dyn Machine>, record: &SandboxRecord) {
+        let configured = machine.configure(record.env.clone());
+        let configured = timeout(self.settings.control_deadline, configured).await;
+        if !matches!(configured, Ok(Ok(()))) {
+            tracing::warn!(sandbox = %record.key, "an adopted machine did not take its environment");
+        }
     }
 
     /// Starts the actor of a record, unless somebody was faster.

@@ -23,6 +23,23 @@ async fn the_next_server_adopts_what_is_on_record() {
 }
 
 #[tokio::test]
+async fn an_adopted_machine_gets_the_environment_on_record() {
+    let world = World::new();
+    let first = world.sandboxes();
+    let (sandbox, path) = born(&world, &first, "a").await;
+    sandbox.admit().await.unwrap();
+    drop((sandbox, first));
+    {
+        // Stored, but the server died before the machine had it.
+        let mut store = world.store.lock().unwrap();
+        let env = &mut store.records.get_mut(&path).unwrap().env;
+        env.insert("A".into(), "2".into());
+    }
+    world.sandboxes().recover().await.unwrap();
+    assert_eq!(world.machine().env.lock().unwrap()["A"], "2");
+}
+
+#[tokio::test]
 async fn a_machine_whose_identity_differs_is_ended_not_adopted() {
     let world = World::new();
     let first = world.sandboxes();

@@ -111,9 +111,19 @@ impl Life {
     }
 }
 
-/// The last part of a sandbox's history, for people.
-pub fn tail(life: &Life) -> String {
+/// What led to a fault, for people: the sandbox's history up to the first step
+/// that the fault names, or to its end.
+pub fn tail(life: &Life, fault: &str) -> String {
     const SHOWN: usize = 40;
+    let named = fault.split("step ").nth(1).and_then(|rest| {
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<usize>().ok()
+    });
+    let until = life
+        .entries
+        .iter()
+        .filter(|entry| named == Some(entry.step.number));
+    let until = until.map(|entry| entry.ended).max().unwrap_or(Moment::MAX);
     let mut lines: Vec<(Moment, String)> = life
         .entries
         .iter()
@@ -126,6 +136,7 @@ pub fn tail(life: &Life) -> String {
             format!("{begun:>6}..{ended:<6} the server is killed; the next one serves"),
         )
     }));
+    lines.retain(|(begun, _)| *begun <= until);
     lines.sort();
     let mut text = String::new();
     for (_, line) in lines.iter().skip(lines.len().saturating_sub(SHOWN)) {

@@ -37,7 +37,7 @@ async fn hold(seed: u64, steps: usize) {
                 "{fault}\nsandbox {}, seed {seed}; again: HUTCH_CHAOS_SEED={seed} HUTCH_CHAOS_STEPS={steps} \
                  cargo nextest run -p hutch-e2e --test chaos asked_for\n{}",
                 life.name,
-                history::tail(life)
+                history::tail(life, &fault)
             );
         }
     }
