@@ -7,6 +7,7 @@
 mod adapters;
 mod data_dir;
 mod error;
+mod housekeeping;
 mod http;
 mod keys;
 mod options;

@@ -19,6 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::adapters::{DriverMachines, LocalWorkspaces, StreamJournal};
 use crate::data_dir::{AdminKey, DataDir};
+use crate::housekeeping;
 use crate::http::{self, Doors};
 use crate::keys::Keys;
 use crate::projects::Projects;
@@ -30,6 +31,7 @@ pub struct Server {
     address: SocketAddr,
     stop: CancellationToken,
     serving: AbortOnDropHandle<()>,
+    housekeeping: AbortOnDropHandle<()>,
     world: Arc<World>,
     obstacle: Option<String>,
 }
@@ -73,6 +75,7 @@ impl Server {
             store,
             keys,
         });
+        let housekeeping = AbortOnDropHandle::new(tokio::spawn(housekeeping::daily(workspaces)));
         let stop = CancellationToken::new();
         let doors = Doors::new(
             Arc::clone(&world),
@@ -86,6 +89,7 @@ impl Server {
             address,
             stop,
             serving,
+            housekeeping,
             world,
             obstacle,
         })
@@ -107,6 +111,8 @@ impl Server {
     pub async fn stop(self) {
         self.stop.cancel();
         let _ = self.serving.await;
+        self.housekeeping.abort();
+        let _ = self.housekeeping.await;
         self.world.sandboxes.shut_down().await;
         self.world.store.clone().close().await;
     }

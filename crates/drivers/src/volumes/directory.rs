@@ -3,6 +3,10 @@
 //! `<data>/volumes/<project>/<name>/` holds `state.json` and `content/`, whose
 //! parts are `workspace/`, `root/` (what is writable besides), and `usr/` and
 //! `etc/` (the upper and work directories of the overlays).
+//!
+//! A volume comes to that place and leaves it by one rename. It is made below
+//! `<data>/volumes/.new`, removed below `.gone`, and what nobody can name waits
+//! below `.lost`, always as `<project>.<name>`.
 
 use std::fs;
 use std::io;
@@ -12,13 +16,18 @@ use std::path::{Path, PathBuf};
 
 use hutch_images::skeleton;
 use rustix::io::Errno;
+use uuid::Uuid;
 
 use super::confined::{make_dir, open_dir};
-use super::{Volume, VolumeError, VolumeState, VolumeStore, state, tree};
+use super::state::{self, Unreadable};
+use super::{Volume, VolumeError, VolumeState, VolumeStore, tree};
 use crate::SandboxKey;
 
 const CONTENT: &str = "content";
 const WORKSPACE: &str = "workspace";
+const NEW: &str = ".new";
+const GONE: &str = ".gone";
+const LOST: &str = ".lost";
 /// The parts that a strip drops and makes anew.
 const OTHER_PARTS: [&str; 3] = ["root", "usr", "etc"];
 
@@ -58,63 +67,132 @@ impl DirectoryVolumes {
     fn volume(&self, home: &OwnedFd, state: VolumeState) -> Result<Volume, VolumeError> {
         let sandbox = &state.sandbox;
         let dir = open_dir(home, CONTENT).map_err(failed(sandbox, "open the content"))?;
-        let path = self
-            .path
-            .join(sandbox.project.as_str())
-            .join(sandbox.name.as_str())
-            .join(CONTENT);
+        let path = self.home(sandbox).join(CONTENT);
         Ok(Volume { path, dir, state })
     }
+
+    fn home(&self, sandbox: &SandboxKey) -> PathBuf {
+        self.path
+            .join(sandbox.project.as_str())
+            .join(sandbox.name.as_str())
+    }
+
+    /// Opens the directory of a project; with its name on disk if it is new.
+    fn project(&self, sandbox: &SandboxKey) -> rustix::io::Result<OwnedFd> {
+        let name = sandbox.project.as_str();
+        match rustix::fs::mkdirat(&self.root, name, rustix::fs::Mode::RWXU) {
+            Ok(()) => rustix::fs::fsync(&self.root)?,
+            Err(Errno::EXIST) => {}
+            Err(cause) => return Err(cause),
+        }
+        open_dir(&self.root, name)
+    }
+
+    /// Moves a volume from its place to `side`, under `name`. `Ok(false)` if
+    /// there is none.
+    fn move_to(
+        &self,
+        sandbox: &SandboxKey,
+        side: &OwnedFd,
+        name: &str,
+    ) -> rustix::io::Result<bool> {
+        let project = match open_dir(&self.root, sandbox.project.as_str()) {
+            Err(Errno::NOENT) => return Ok(false),
+            project => project?,
+        };
+        match rustix::fs::renameat(&project, sandbox.name.as_str(), side, name) {
+            Err(Errno::NOENT) => return Ok(false),
+            moved => moved?,
+        }
+        rustix::fs::fsync(&project)?;
+        Ok(true)
+    }
+
+    fn side(&self, name: &str) -> rustix::io::Result<OwnedFd> {
+        make_dir(&self.root, name, 0o700)
+    }
+}
+
+/// The name of a volume beside its place.
+fn aside(sandbox: &SandboxKey) -> String {
+    format!("{}.{}", sandbox.project.as_str(), sandbox.name.as_str())
+}
+
+/// Whether nobody has worked in the volume at `home` yet.
+fn is_unused(home: &OwnedFd) -> rustix::io::Result<bool> {
+    let workspace = match open_dir(home, "content/workspace") {
+        Err(Errno::NOENT) => return Ok(true),
+        workspace => workspace?,
+    };
+    for entry in rustix::fs::Dir::read_from(&workspace)? {
+        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl VolumeStore for DirectoryVolumes {
     fn create(&self, state: &VolumeState) -> Result<Volume, VolumeError> {
         let sandbox = &state.sandbox;
-        let project = make_dir(&self.root, sandbox.project.as_str(), 0o700)
+        let project = self
+            .project(sandbox)
             .map_err(failed(sandbox, "make the project's directory"))?;
-        let name = sandbox.name.as_str();
-        match rustix::fs::mkdirat(&project, name, rustix::fs::Mode::RWXU) {
-            Ok(()) => {}
-            Err(Errno::EXIST) if self.is_whole(sandbox) => {
-                return Err(VolumeError::Exists(sandbox.clone()));
-            }
-            // A create that died half way has no state yet: start over.
-            Err(Errno::EXIST) => {
-                tree::remove(&project, name).map_err(failed(sandbox, "remove a half-made one"))?;
-                rustix::fs::mkdirat(&project, name, rustix::fs::Mode::RWXU)
-                    .map_err(failed(sandbox, "make"))?;
-            }
-            Err(cause) => return Err(failed(sandbox, "make")(cause)),
+        let side = self.side(NEW).map_err(failed(sandbox, "make"))?;
+        let (draft, name) = (aside(sandbox), sandbox.name.as_str());
+        tree::remove(&side, &draft).map_err(failed(sandbox, "remove a half-made one"))?;
+        // What a create of an older hutch left, which has no state yet.
+        if matches!(self.open(sandbox), Err(VolumeError::NotFound(_))) {
+            self.delete(sandbox)?;
         }
-        let made = open_dir(&project, name)
+        let made = make_dir(&side, &draft, 0o700)
             .and_then(|home| fill(&home).map(|()| home))
             .map_err(failed(sandbox, "fill"))
-            .and_then(|home| write_state(&home, state).map(|()| home))
-            .and_then(|home| self.volume(&home, state.clone()));
+            .and_then(|home| {
+                state::first(&home, state)
+                    .map_err(failed_io(sandbox, "write the state"))
+                    .map(|()| home)
+            })
+            .and_then(|home| {
+                let flags = rustix::fs::RenameFlags::NOREPLACE;
+                match rustix::fs::renameat_with(&side, &draft, &project, name, flags) {
+                    Err(Errno::EXIST) => return Err(VolumeError::Exists(sandbox.clone())),
+                    moved => moved.map_err(failed(sandbox, "move to its place"))?,
+                }
+                // This alone makes it durable: nobody has worked in it yet, so
+                // a volume that a power cut takes away is simply made again.
+                rustix::fs::fsync(&project).map_err(failed(sandbox, "sync"))?;
+                self.volume(&home, state.clone())
+            });
         if made.is_err() {
-            let _ = tree::remove(&project, name);
+            let _ = tree::remove(&side, &draft);
         }
         made
     }
 
     fn open(&self, sandbox: &SandboxKey) -> Result<Volume, VolumeError> {
         let home = self.find(sandbox)?;
-        let found = match state::read(&home) {
-            Ok(found) => found,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-                return Err(VolumeError::NotFound(sandbox.clone()));
-            }
-            Err(cause) => return Err(failed_io(sandbox, "read the state")(cause)),
-        };
         let unreadable = |reason: String| VolumeError::State {
             sandbox: sandbox.clone(),
             reason,
         };
-        let found = found.map_err(unreadable)?;
-        if found.sandbox != *sandbox {
-            return Err(unreadable(format!("it belongs to {}", found.sandbox)));
+        let reason = match state::read(&home) {
+            Ok(Ok(found)) if found.sandbox == *sandbox => return self.volume(&home, found),
+            Ok(Ok(found)) => return Err(unreadable(format!("it belongs to {}", found.sandbox))),
+            Ok(Err(Unreadable::Newer(reason))) => return Err(unreadable(reason)),
+            Ok(Err(Unreadable::Damaged(reason))) => format!("does not parse ({reason})"),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => "is gone".to_owned(),
+            Err(cause) => return Err(failed_io(sandbox, "read the state")(cause)),
+        };
+        // A create of an older hutch that died has no state and no work.
+        if is_unused(&home).map_err(failed(sandbox, "look into the workspace"))? {
+            return Err(VolumeError::NotFound(sandbox.clone()));
         }
-        self.volume(&home, found)
+        Err(VolumeError::Lost {
+            sandbox: sandbox.clone(),
+            path: self.home(sandbox).join(CONTENT),
+            reason,
+        })
     }
 
     fn set_state(&self, state: &VolumeState) -> Result<(), VolumeError> {
@@ -132,32 +210,78 @@ impl VolumeStore for DirectoryVolumes {
         fill(&home).map_err(failed(sandbox, "fill"))
     }
 
+    fn set_aside(&self, sandbox: &SandboxKey) -> Result<PathBuf, VolumeError> {
+        let fail = || failed(sandbox, "set aside");
+        let side = self.side(LOST).map_err(fail())?;
+        let name = format!("{}.{}", aside(sandbox), Uuid::new_v4().simple());
+        match self.move_to(sandbox, &side, &name) {
+            Ok(true) => {}
+            Ok(false) => return Err(VolumeError::NotFound(sandbox.clone())),
+            Err(cause) => return Err(fail()(cause)),
+        }
+        rustix::fs::fsync(&side).map_err(fail())?;
+        Ok(self.path.join(LOST).join(name))
+    }
+
     fn delete(&self, sandbox: &SandboxKey) -> Result<(), VolumeError> {
-        let project = match open_dir(&self.root, sandbox.project.as_str()) {
-            Ok(project) => project,
-            Err(Errno::NOENT) => return Ok(()),
-            Err(cause) => return Err(failed(sandbox, "open")(cause)),
+        let remove = || {
+            let side = self.side(GONE)?;
+            let name = aside(sandbox);
+            // What an earlier delete left, and what this one moved there.
+            tree::remove(&side, &name)?;
+            if self.move_to(sandbox, &side, &name)? {
+                tree::remove(&side, &name)?;
+            }
+            Ok(())
         };
-        tree::remove(&project, sandbox.name.as_str()).map_err(failed(sandbox, "remove"))
+        remove().map_err(failed(sandbox, "remove"))
+    }
+
+    fn purge(&self, sandbox: &SandboxKey) -> Result<(), VolumeError> {
+        self.delete(sandbox)?;
+        let lost = self.path.join(LOST);
+        let ours = format!("{}.", aside(sandbox));
+        for name in names(&lost).iter().filter(|name| name.starts_with(&ours)) {
+            self.side(LOST)
+                .and_then(|side| tree::remove(&side, name))
+                .map_err(failed(sandbox, "remove what was set aside"))?;
+        }
+        Ok(())
+    }
+
+    fn sweep(&self) -> io::Result<()> {
+        let mut swept = Ok(());
+        for place in [NEW, GONE] {
+            for name in names(&self.path.join(place)) {
+                let removed = self.side(place).and_then(|side| tree::remove(&side, &name));
+                if let Err(cause) = removed {
+                    let failed = format!("removing {place}/{name}: {cause}");
+                    swept = Err(io::Error::new(cause.kind(), failed));
+                }
+            }
+        }
+        swept
     }
 
     fn list(&self) -> Result<Vec<SandboxKey>, VolumeError> {
         let mut found = Vec::new();
         for project in names(&self.path) {
             for name in names(&self.path.join(&project)) {
-                // Also what a delete that died left, which has no state any more.
+                // Also what lost its state.
                 if let (Ok(project), Ok(name)) = (project.parse(), name.parse()) {
                     found.push(SandboxKey { project, name });
                 }
             }
         }
+        for name in names(&self.path.join(LOST)) {
+            let mut parts = name.splitn(3, '.');
+            if let (Some(Ok(project)), Some(Ok(name))) =
+                (parts.next().map(str::parse), parts.next().map(str::parse))
+            {
+                found.push(SandboxKey { project, name });
+            }
+        }
         Ok(found)
-    }
-}
-
-impl DirectoryVolumes {
-    fn is_whole(&self, sandbox: &SandboxKey) -> bool {
-        !matches!(self.open(sandbox), Err(VolumeError::NotFound(_)))
     }
 }
 
@@ -201,88 +325,4 @@ fn failed_io(sandbox: &SandboxKey, step: &str) -> impl FnOnce(io::Error) -> Volu
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use hutch_protocol::{BackupId, Generation, ProjectId};
-
-    use super::*;
-
-    fn key(name: &str) -> SandboxKey {
-        SandboxKey {
-            project: ProjectId::random(),
-            name: name.parse().unwrap(),
-        }
-    }
-
-    fn store() -> (tempfile::TempDir, DirectoryVolumes) {
-        let dir = tempfile::tempdir().unwrap();
-        let store = DirectoryVolumes::open(dir.path()).unwrap();
-        (dir, store)
-    }
-
-    #[test]
-    fn a_volume_keeps_its_state_and_is_made_once() {
-        let (_dir, store) = store();
-        let key = key("a");
-        assert!(matches!(store.open(&key), Err(VolumeError::NotFound(_))));
-        let mut state = VolumeState::new(key.clone(), Generation(3));
-        store.create(&state).unwrap();
-        assert!(matches!(store.create(&state), Err(VolumeError::Exists(_))));
-        state.dirty = true;
-        state.base = Some(BackupId::random());
-        store.set_state(&state).unwrap();
-        assert_eq!(store.open(&key).unwrap().state, state);
-        assert_eq!(store.list().unwrap(), vec![key.clone()]);
-        store.delete(&key).unwrap();
-        store.delete(&key).unwrap();
-        assert!(matches!(store.open(&key), Err(VolumeError::NotFound(_))));
-    }
-
-    #[test]
-    fn a_half_removed_volume_is_listed_and_can_be_removed() {
-        let (_dir, store) = store();
-        let key = key("a");
-        let volume = store
-            .create(&VolumeState::new(key.clone(), Generation(1)))
-            .unwrap();
-        // What a delete removes first.
-        fs::remove_file(volume.path.with_file_name("state.json")).unwrap();
-        assert!(matches!(store.open(&key), Err(VolumeError::NotFound(_))));
-        assert_eq!(store.list().unwrap(), vec![key.clone()]);
-        store.delete(&key).unwrap();
-        assert_eq!(store.list().unwrap(), Vec::new());
-    }
-
-    #[test]
-    fn strip_keeps_the_workspace_alone() {
-        let (_dir, store) = store();
-        let key = key("a");
-        let volume = store
-            .create(&VolumeState::new(key.clone(), Generation(1)))
-            .unwrap();
-        fs::write(volume.path.join("workspace/kept"), "x").unwrap();
-        fs::create_dir_all(volume.path.join("workspace/p/node_modules/m")).unwrap();
-        fs::write(volume.path.join("root/home/gone"), "x").unwrap();
-        fs::write(volume.path.join("usr/upper/gone"), "x").unwrap();
-        store.strip(&key).unwrap();
-        assert!(volume.path.join("workspace/kept").exists());
-        assert!(!volume.path.join("workspace/p/node_modules").exists());
-        assert!(!volume.path.join("root/home/gone").exists());
-        assert!(!volume.path.join("usr/upper/gone").exists());
-        assert!(volume.path.join("root/tmp").is_dir());
-    }
-
-    #[test]
-    fn a_half_made_volume_is_made_anew() {
-        let (dir, store) = store();
-        let key = key("a");
-        let home = dir
-            .path()
-            .join("volumes")
-            .join(key.project.as_str())
-            .join("a");
-        fs::create_dir_all(home.join("content/junk")).unwrap();
-        let volume = store.create(&VolumeState::new(key, Generation(1))).unwrap();
-        assert!(!volume.path.join("junk").exists());
-    }
-}
+mod tests;

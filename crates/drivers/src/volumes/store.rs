@@ -61,12 +61,23 @@ pub enum VolumeError {
     /// There is none.
     #[error("there is no volume of {0}")]
     NotFound(SandboxKey),
-    /// The state document is unreadable or of a newer version.
+    /// The state document is of a newer version, or another sandbox's.
     #[error("the state of the volume of {sandbox} cannot be read: {reason}")]
     State {
         /// The volume's sandbox.
         sandbox: SandboxKey,
         /// What is wrong with it.
+        reason: String,
+    },
+    /// There is content, but its state document is gone or damaged, so nobody
+    /// can say what the content is.
+    #[error("the volume of {sandbox} has work in it but its state.json {reason}; the work is in {}, nothing was removed; give it up with a start that discards the workspace", path.display())]
+    Lost {
+        /// The volume's sandbox.
+        sandbox: SandboxKey,
+        /// Where the content is.
+        path: PathBuf,
+        /// What is wrong with the document.
         reason: String,
     },
     /// The system refused.
@@ -83,16 +94,19 @@ pub enum VolumeError {
 
 /// Where volumes live. Every call blocks: callers use a thread that may wait.
 pub trait VolumeStore: Send + Sync {
-    /// Makes an empty volume with a `workspace/` and the parts of the root.
+    /// Makes an empty volume with a `workspace/` and the parts of the root. It
+    /// has its place only once it is complete, and is durable on return.
     ///
     /// # Errors
-    /// [`VolumeError::Exists`], or what the system refused; then nothing is left.
+    /// [`VolumeError::Exists`] if there is one, whole or [lost](VolumeError::Lost);
+    /// or what the system refused, then nothing is left.
     fn create(&self, state: &VolumeState) -> Result<Volume, VolumeError>;
 
     /// Opens a volume.
     ///
     /// # Errors
-    /// [`VolumeError::NotFound`], [`VolumeError::State`] or an I/O failure.
+    /// [`VolumeError::NotFound`], [`VolumeError::State`], [`VolumeError::Lost`]
+    /// or an I/O failure.
     fn open(&self, sandbox: &SandboxKey) -> Result<Volume, VolumeError>;
 
     /// Replaces what the volume says of itself; durable on return.
@@ -108,11 +122,32 @@ pub trait VolumeStore: Send + Sync {
     /// An I/O failure; calling again goes on where it stopped.
     fn strip(&self, sandbox: &SandboxKey) -> Result<(), VolumeError>;
 
-    /// Removes the volume with all its content; `Ok` if there is none.
+    /// Moves a volume out of the way, whole, so that another can be made.
+    /// Returns where it is; only [`purge`](Self::purge) removes it.
+    ///
+    /// # Errors
+    /// [`VolumeError::NotFound`] or an I/O failure.
+    fn set_aside(&self, sandbox: &SandboxKey) -> Result<PathBuf, VolumeError>;
+
+    /// Removes the volume with all its content; `Ok` if there is none. From the
+    /// first moment on there is no volume, whatever is still on disk.
     ///
     /// # Errors
     /// An I/O failure; calling again goes on where it stopped.
     fn delete(&self, sandbox: &SandboxKey) -> Result<(), VolumeError>;
+
+    /// [`delete`](Self::delete), and what was set aside of the sandbox too.
+    ///
+    /// # Errors
+    /// An I/O failure; calling again goes on where it stopped.
+    fn purge(&self, sandbox: &SandboxKey) -> Result<(), VolumeError>;
+
+    /// Finishes the deletes, and removes the creates, that died half way.
+    /// Nothing else may use the store meanwhile.
+    ///
+    /// # Errors
+    /// The first failure; the rest was tried.
+    fn sweep(&self) -> io::Result<()>;
 
     /// The sandboxes that have a volume here, or what a create or a delete that
     /// died left of one.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hutch_drivers::{Volume, VolumeError, VolumeState, VolumeStore};
-use hutch_protocol::{BackupId, Generation};
+use hutch_protocol::{BackupId, Generation, Timestamp};
 use hutch_sandboxes::ports::{Prepared, Source, WorkspaceError, Workspaces};
 use hutch_sandboxes::{BackupHandle, SandboxKey};
 use hutch_snapshots::{LocalStore, SaveMeta, SnapshotError, SnapshotId};
@@ -18,23 +19,56 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 pub(crate) struct LocalWorkspaces {
     volumes: Arc<dyn VolumeStore>,
     snapshots: LocalStore,
+    /// For how long the store's snapshots can be restored.
+    ttl: Option<Duration>,
 }
 
 impl LocalWorkspaces {
     pub(crate) fn new(volumes: Arc<dyn VolumeStore>, snapshots: LocalStore) -> Self {
-        Self { volumes, snapshots }
+        Self {
+            volumes,
+            snapshots,
+            ttl: hutch_snapshots::Settings::default().ttl,
+        }
     }
 
-    /// Drops what is left of the volumes of destroyed sandboxes. Run before
-    /// anything boots. A volume that nobody knows is kept: a database that was
-    /// lost must not take the work along.
+    /// Finishes the creates and deletes that died, and drops what is left of
+    /// the volumes of destroyed sandboxes. Run before anything boots. A volume
+    /// that nobody knows is kept: a database that was lost must not take the
+    /// work along.
     pub(crate) async fn sweep(&self, destroyed: Vec<SandboxKey>) -> Result<(), WorkspaceError> {
         let destroyed: Vec<_> = destroyed.iter().map(of_driver).collect();
         self.run(move |this| {
+            if let Err(error) = this.volumes.sweep() {
+                tracing::warn!(%error, "what half-done creates and deletes left was not swept");
+            }
             for key in this.volumes.list().map_err(failed)? {
                 if destroyed.contains(&key) {
                     tracing::info!(sandbox = %key, "dropping the volume of a destroyed sandbox");
-                    this.volumes.delete(&key).map_err(failed)?;
+                    this.volumes.purge(&key).map_err(failed)?;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Drops the snapshots that expired more than `grace` ago. One that cannot
+    /// be read is kept. `prepare` still knows an expired one by its handle.
+    pub(crate) async fn sweep_expired(&self, grace: Duration) -> Result<(), WorkspaceError> {
+        self.run(move |this| {
+            let before = ago(grace).millis() / 1000;
+            let failed = |error: SnapshotError| WorkspaceError(error.to_string());
+            for id in this.snapshots.list().map_err(failed)? {
+                let expires = this.snapshots.describe(id).ok();
+                let expires = expires.and_then(|manifest| manifest.expires_at);
+                if expires.is_none_or(|at| at.unix_timestamp() >= before) {
+                    continue;
+                }
+                tracing::info!(snapshot = %id, "dropping an expired snapshot");
+                match this.snapshots.delete(id) {
+                    Ok(()) | Err(SnapshotError::NotFound { .. }) => {}
+                    Err(error) => return Err(failed(error)),
                 }
             }
             Ok(())
@@ -71,6 +105,14 @@ impl LocalWorkspaces {
             // one from before the handle moved.
             Ok(_) => self.volumes.delete(&owner).map_err(failed)?,
             Err(VolumeError::NotFound(_)) => {}
+            // What the volume holds is unknown, what the snapshot holds is not.
+            Err(VolumeError::Lost { reason, .. }) if backup.is_some() => {
+                let aside = self.volumes.set_aside(&owner).map_err(failed)?;
+                tracing::warn!(
+                    sandbox = %key, reason, aside = %aside.display(),
+                    "the state of a volume is lost; it is set aside and the snapshot is used"
+                );
+            }
             Err(error) => return Err(failed(error)),
         }
         let Some(backup) = backup else {
@@ -78,7 +120,7 @@ impl LocalWorkspaces {
         };
         match self.restore(key, backup) {
             Ok(prepared) => Ok(prepared),
-            Err(SnapshotError::Expired { .. }) => {
+            Err(error) if self.is_expired(&error, backup) => {
                 self.volumes.delete(&owner).map_err(failed)?;
                 self.fresh(key, backup.generation, Source::Expired(backup.id))
             }
@@ -88,6 +130,18 @@ impl LocalWorkspaces {
                 let _ = self.volumes.delete(&owner);
                 Err(WorkspaceError(error.to_string()))
             }
+        }
+    }
+
+    /// Whether a restore failed because the snapshot is too old, be it there
+    /// or swept already.
+    fn is_expired(&self, error: &SnapshotError, backup: BackupHandle) -> bool {
+        match error {
+            SnapshotError::Expired { .. } => true,
+            SnapshotError::NotFound { .. } => {
+                self.ttl.is_some_and(|ttl| backup.created_at < ago(ttl))
+            }
+            _ => false,
         }
     }
 
@@ -126,6 +180,11 @@ impl LocalWorkspaces {
         self.volumes.set_state(&state).map_err(io)?;
         Ok(prepared(volume, Source::Restored(backup.id)))
     }
+}
+
+fn ago(time: Duration) -> Timestamp {
+    let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(Timestamp::now().millis().saturating_sub(millis))
 }
 
 fn of_driver(key: &SandboxKey) -> hutch_drivers::SandboxKey {
@@ -252,33 +311,4 @@ impl LocalWorkspaces {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use hutch_drivers::DirectoryVolumes;
-    use hutch_protocol::ProjectId;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_sweep_takes_the_volumes_of_destroyed_sandboxes_and_no_others() {
-        let dir = tempfile::tempdir().unwrap();
-        let volumes = Arc::new(DirectoryVolumes::open(dir.path()).unwrap());
-        let snapshots = LocalStore::open(&dir.path().join("snapshots")).unwrap();
-        let workspaces = LocalWorkspaces::new(Arc::<DirectoryVolumes>::clone(&volumes), snapshots);
-        let project = ProjectId::random();
-        let key = |name: &str| SandboxKey {
-            project: project.clone(),
-            path: format!("/sandboxes/{name}").parse().unwrap(),
-        };
-        for name in ["destroyed", "half-removed", "unknown"] {
-            let state = VolumeState::new(of_driver(&key(name)), Generation(1));
-            let volume = volumes.create(&state).unwrap();
-            if name == "half-removed" {
-                std::fs::remove_file(volume.path.with_file_name("state.json")).unwrap();
-            }
-        }
-        let destroyed = vec![key("destroyed"), key("half-removed"), key("never-was")];
-        workspaces.sweep(destroyed).await.unwrap();
-        assert_eq!(volumes.list().unwrap(), vec![of_driver(&key("unknown"))]);
-    }
-}
+mod tests;
