@@ -36,7 +36,10 @@ async fn every_refused_call_works_outside() {
     assert_eq!(code, 0, "{by_daemon}");
     let tried = [parse(&by_command), parse(&by_daemon)];
 
-    let outside = Command::new("unshare")
+    // With root's rights, and yet nothing of the machine may change: some
+    // attempts take an interface down or hang up the terminal where they work.
+    let outside = Command::new("setsid")
+        .args(["--wait", "unshare", "--net", "--uts", "--ipc"])
         .args(["--mount", "--propagation", "private", "bash", "-c"])
         .arg(format!(
             "mount -t tmpfs t /mnt; sleep 600 & export HUTCH_PROBE_TARGET=$!; probe={PROBE}; {TRY_ALL}; kill $!"
