@@ -73,6 +73,12 @@ impl<W: Write> Writer<W> {
         &self.to
     }
 
+    /// The same, for one that must know where members begin. What is written
+    /// past this writer is not known to it.
+    pub fn stream_mut(&mut self) -> &mut W {
+        &mut self.to
+    }
+
     /// Ends the archive and gives the stream back, not flushed.
     pub fn finish(mut self) -> Result<W, PaxError> {
         if self.owed > 0 {

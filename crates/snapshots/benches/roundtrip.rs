@@ -63,7 +63,7 @@ fn main() {
         let script = "zstd -dc \"$2\" | tar -C \"$1\" -xp --xattrs; sync -f \"$1\"";
         let (took, ()) = timed(|| shell(script, &into, &archive));
         best(&mut theirs[2], took);
-        lengths = [manifest.archive.length, archive.metadata().unwrap().len()];
+        lengths = [manifest.layers[0].length, archive.metadata().unwrap().len()];
     }
     for (what, ours, theirs) in [
         ("fingerprint", ours[0], None),

@@ -38,6 +38,10 @@ pub enum Kind {
         /// BLAKE3 of the stored bytes, in hex. For a file without holes that is
         /// the digest of the file.
         digest: String,
+        /// Where the content is; absent where the snapshot has an archive of
+        /// its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Place>,
     },
     /// A symbolic link.
     Symlink {
@@ -53,4 +57,15 @@ pub enum Kind {
     Fifo,
     /// The character device 0/0, by which an overlay says "deleted".
     Whiteout,
+}
+
+/// Where the member with a file's content begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// Which of the manifest's layers.
+    pub layer: u32,
+    /// Which frame of the layer.
+    pub frame: u32,
+    /// Bytes into the unpacked frame.
+    pub offset: u32,
 }

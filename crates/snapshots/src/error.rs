@@ -14,7 +14,7 @@ pub enum Part {
     Manifest,
     /// `entries.jsonl.zst`, the list of entries.
     Listing,
-    /// `archive.tar.zst`, the tree itself.
+    /// The tree itself: `archive.tar.zst`, or the layers.
     Archive,
 }
 

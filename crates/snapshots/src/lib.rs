@@ -1,5 +1,5 @@
-//! What sleeping keeps: whole trees as `tar.zst` archives in an object store
-//! that syncs, and the trees brought back from them exactly.
+//! What sleeping keeps: trees as layers of `tar.zst` archives, each save adding
+//! what is new, and the trees brought back from them exactly.
 //!
 //! [`LocalStore`] is the store on a local disk. A tree comes in and goes out as
 //! a directory descriptor, never as a path, because what it holds was written
@@ -20,14 +20,15 @@ mod rules;
 mod settings;
 mod store;
 mod tree;
+mod walked;
 
 pub use cancel::Cancel;
-pub use entry::{Entry, Kind};
+pub use entry::{Entry, Kind, Place};
 pub use error::{LimitKind, Part, SnapshotError};
 pub use fingerprint::TreeFingerprint;
 pub use hutch_pax::{Attributes, ByteText, Mtime, Xattr};
 pub use id::{InvalidSnapshotId, SnapshotId};
-pub use manifest::{ArchiveInfo, ListingInfo, Manifest, Skipped};
+pub use manifest::{ArchiveInfo, LayerInfo, ListingInfo, Manifest, Skipped};
 pub use rules::Rules;
 pub use settings::{Limits, SaveMeta, Settings};
 pub use store::LocalStore;

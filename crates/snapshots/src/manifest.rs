@@ -8,14 +8,17 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::{Entry, SnapshotId};
 
-/// The version of the manifest that this build writes and reads.
-pub(crate) const MANIFEST_VERSION: u64 = 1;
+/// The version of the manifest that this build writes.
+pub(crate) const MANIFEST_VERSION: u64 = 2;
+
+/// The version with one archive a snapshot, which this build still reads.
+pub(crate) const ONE_ARCHIVE: u64 = 1;
 
 /// What a snapshot holds and how to tell that it is whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// The version of this document, 1.
+    /// The version of this document: 2, or 1 for one with an archive of its own.
     pub version: u64,
     /// The snapshot.
     pub id: SnapshotId,
@@ -38,10 +41,35 @@ pub struct Manifest {
     pub excluded: Vec<String>,
     /// How many entries were left out, by reason.
     pub skipped: Skipped,
-    /// The archive.
-    pub archive: ArchiveInfo,
+    /// The archive, in version 1 only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveInfo>,
+    /// The layers that hold the contents, from version 2 on. Entries name them
+    /// by their place in this list. Other snapshots may refer to them as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerInfo>,
     /// The list of entries.
     pub listing: ListingInfo,
+}
+
+/// A layer as stored: an archive by itself, in parts that unpack by themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LayerInfo {
+    /// BLAKE3 of its bytes in hex, which is also its name.
+    pub digest: String,
+    /// Bytes in the store.
+    pub length: u64,
+    /// Its zstd frames in order: bytes stored and bytes unpacked, at most 4 MiB.
+    pub frames: Vec<(u32, u32)>,
+}
+
+impl LayerInfo {
+    /// Bytes before compression.
+    pub fn unpacked_length(&self) -> u64 {
+        let unpacked = self.frames.iter().map(|(_, unpacked)| u64::from(*unpacked));
+        unpacked.fold(0, u64::saturating_add)
+    }
 }
 
 /// The archive as stored.

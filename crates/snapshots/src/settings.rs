@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{Cancel, Rules};
+use crate::{Cancel, Rules, SnapshotId};
 
 /// How a store behaves. `Default` is what hutch runs with.
 #[derive(Debug, Clone)]
@@ -72,6 +72,10 @@ impl Default for Limits {
 pub struct SaveMeta {
     /// What to leave out. Default [`Rules::workspace`].
     pub rules: Rules,
+    /// The snapshot that the tree was last saved to or restored from. What did
+    /// not change since is not written again. One that is not there, or not
+    /// fit, costs a full save and nothing else.
+    pub base: Option<SnapshotId>,
     /// Free text for the manifest, such as the sandbox and the generation of its
     /// volume. Never put a secret here. Together at most 64 KiB.
     pub labels: BTreeMap<String, String>,

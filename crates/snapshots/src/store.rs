@@ -2,15 +2,20 @@
 //!
 //! ```text
 //! <dir>/store.json                            {"version": 1}
-//! <dir>/snapshots/<id>/archive.tar.zst        the tree
-//! <dir>/snapshots/<id>/entries.jsonl.zst      its entries, one a line
-//! <dir>/snapshots/<id>/manifest.json          lengths and digests of both
+//! <dir>/layers/<digest>.tar.zst               contents, shared by snapshots
+//! <dir>/snapshots/<id>/entries.jsonl.zst      the entries, one a line, and where
+//!                                             in which layer their contents are
+//! <dir>/snapshots/<id>/manifest.json          lengths and digests of all those
+//! <dir>/walks/<id>                            what the next save need not read
 //! <dir>/tmp/…                                 what is being written or removed
 //! ```
 //!
-//! A snapshot is made below `tmp`, made durable, read back, and only then moved
-//! as a whole to its place: it is there and complete, or not there.
+//! A snapshot is made below `tmp`, made durable and read back; then its layer,
+//! then the rest is moved to its place: it is there and complete, or not there.
+//! A layer goes when no manifest names it any more. Snapshots of version 1 have
+//! an `archive.tar.zst` of their own and are restored as ever.
 
+mod layers;
 mod layout;
 mod read;
 mod save;
@@ -26,6 +31,7 @@ use self::layout::Layout;
 use self::read::Stored;
 use crate::archive::check::Nowhere;
 use crate::archive::unpack::Unpack;
+use crate::walked::Walked;
 use crate::{Cancel, Entry, Manifest, SaveMeta, Settings, SnapshotError, SnapshotId};
 
 /// Snapshots in a directory of a local disk, each durable before its name is
@@ -86,7 +92,11 @@ impl LocalStore {
         let mut unpack = Unpack::new(into.as_fd(), stored.archive_damage())?;
         stored.check_digests(cancel)?;
         stored.stream(&self.settings.limits, cancel, &mut unpack)?;
-        unpack.finish()?;
+        let seen = unpack.finish()?;
+        match Walked::made(into.as_fd(), seen) {
+            Ok(walked) => save::remember(&self.layout, id, &walked),
+            Err(error) => tracing::debug!(%error, "the next save reads everything"),
+        }
         Ok(stored.manifest)
     }
 
@@ -108,7 +118,9 @@ impl LocalStore {
     /// Checks a snapshot from end to end without unpacking it.
     pub fn verify(&self, id: SnapshotId) -> Result<Manifest, SnapshotError> {
         let stored = Stored::open(&self.layout, id)?;
-        stored.stream(&self.settings.limits, &Cancel::new(), &mut Nowhere)?;
+        let cancel = Cancel::new();
+        stored.check_digests(&cancel)?;
+        stored.stream(&self.settings.limits, &cancel, &mut Nowhere)?;
         Ok(stored.manifest)
     }
 
@@ -124,5 +136,7 @@ impl LocalStore {
     }
 }
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@
 mod trees;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hutch_snapshots::{
@@ -14,11 +14,15 @@ use hutch_snapshots::{
 };
 use trees::{Fixture, assert_same, open};
 
-const PARTS: [(Part, &str); 3] = [
-    (Part::Archive, "archive.tar.zst"),
-    (Part::Listing, "entries.jsonl.zst"),
-    (Part::Manifest, "manifest.json"),
-];
+const PARTS: [Part; 3] = [Part::Archive, Part::Listing, Part::Manifest];
+
+fn part(fixture: &Fixture, manifest: &Manifest, part: Part) -> PathBuf {
+    match part {
+        Part::Archive => fixture.layer(manifest),
+        Part::Listing => fixture.place(manifest).join("entries.jsonl.zst"),
+        Part::Manifest => fixture.place(manifest).join("manifest.json"),
+    }
+}
 
 fn saved() -> (Fixture, Manifest) {
     let fixture = Fixture::new();
@@ -52,8 +56,8 @@ fn assert_corrupt(result: Result<Manifest, SnapshotError>, part: Part) {
 #[test]
 fn damage_is_found_in_each_part() {
     let (fixture, manifest) = saved();
-    for (part, name) in PARTS {
-        let path = fixture.place(&manifest).join(name);
+    for part in PARTS {
+        let path = self::part(&fixture, &manifest, part);
         let whole = fs::read(&path).unwrap();
         let last = whole.len() - 1;
         let flipped = |at: usize| {
@@ -100,10 +104,10 @@ fn parts_of_two_snapshots_do_not_mix() {
     let tree = fixture.dir.path().join("tree");
     fs::write(tree.join("file"), vec![b'y'; 100_000]).unwrap();
     let other = fixture.save(&tree);
-    for (part, name) in PARTS {
-        let path = fixture.place(&one).join(name);
+    for part in PARTS {
+        let path = self::part(&fixture, &one, part);
         let whole = fs::read(&path).unwrap();
-        fs::copy(fixture.place(&other).join(name), &path).unwrap();
+        fs::copy(self::part(&fixture, &other, part), &path).unwrap();
         assert_corrupt(restore(&fixture, one.id), part);
         fs::write(&path, whole).unwrap();
     }
@@ -114,13 +118,13 @@ fn newer_versions_are_told_apart_from_damage() {
     let (fixture, manifest) = saved();
     let path = fixture.place(&manifest).join("manifest.json");
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("\"version\": 1", "\"version\": 2")).unwrap();
+    fs::write(&path, text.replace("\"version\": 2", "\"version\": 3")).unwrap();
     let found = restore(&fixture, manifest.id);
     assert!(matches!(
         found,
         Err(SnapshotError::UnsupportedVersion {
-            found: 2,
-            known: 1,
+            found: 3,
+            known: 2,
             ..
         })
     ));

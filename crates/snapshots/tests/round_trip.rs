@@ -196,6 +196,7 @@ fn the_listing_says_what_is_in_it() {
         size,
         stored,
         digest,
+        ..
     } = &entries[1].kind
     else {
         panic!("{:?}", entries[1]);

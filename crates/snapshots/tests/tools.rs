@@ -23,7 +23,7 @@ fn archive(fixture: &Fixture) -> (PathBuf, PathBuf, Vec<Entry>) {
         Ok(())
     };
     fixture.store.entries(manifest.id, each).unwrap();
-    let compressed = File::open(fixture.place(&manifest).join("archive.tar.zst")).unwrap();
+    let compressed = File::open(fixture.layer(&manifest)).unwrap();
     let path = fixture.dir.path().join("archive.tar");
     let mut decoder = zstd::Decoder::new(compressed).unwrap();
     std::io::copy(&mut decoder, &mut File::create(&path).unwrap()).unwrap();
@@ -183,9 +183,9 @@ fn zstd_tests_the_archive() {
     let tree = fixture.empty("tree");
     fs::write(tree.join("file"), b"content").unwrap();
     let manifest = fixture.save(&tree);
-    for name in ["archive.tar.zst", "entries.jsonl.zst"] {
-        let mut decoder =
-            zstd::Decoder::new(File::open(fixture.place(&manifest).join(name)).unwrap()).unwrap();
+    let listing = fixture.place(&manifest).join("entries.jsonl.zst");
+    for path in [fixture.layer(&manifest), listing] {
+        let mut decoder = zstd::Decoder::new(File::open(path).unwrap()).unwrap();
         std::io::copy(&mut decoder, &mut std::io::sink()).unwrap();
     }
 }

@@ -244,8 +244,10 @@ impl Workspaces for LocalWorkspaces {
             let tree = workspace_dir(&volume)
                 .map_err(|error| WorkspaceError(format!("opening the workspace: {error}")))?;
             let labels = BTreeMap::from([("sandbox".to_owned(), key.to_string())]);
+            let base = volume.state.base.and_then(|base| snapshot_id(base).ok());
             let meta = SaveMeta {
                 labels,
+                base,
                 ..SaveMeta::default()
             };
             let manifest = this

@@ -1,4 +1,5 @@
-//! Whether an archive holds exactly what its manifest and listing say.
+//! Whether an archive of version 1 holds exactly what its manifest and listing
+//! say.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -9,7 +10,7 @@ use super::damage::Damage;
 use super::hashing::Hashing;
 use super::listing::ListingReader;
 use super::pipe::{PipeWriter, pipe};
-use crate::{Cancel, Entry, LimitKind, Limits, Manifest, Part, SnapshotError};
+use crate::{ArchiveInfo, Cancel, Entry, LimitKind, Limits, Manifest, Part, SnapshotError};
 use hutch_pax::{Member, Reader};
 
 /// Where the members of an archive go.
@@ -60,6 +61,7 @@ pub(crate) fn stream(
     archive: File,
     listing: File,
     manifest: &Manifest,
+    info: &ArchiveInfo,
     limits: &Limits,
     cancel: &Cancel,
     sink: &mut impl Sink,
@@ -68,10 +70,10 @@ pub(crate) fn stream(
         id: manifest.id,
         which,
     };
-    let info = manifest.listing.clone();
-    let listing = ListingReader::new(listing, info, limits, damage(Part::Listing))?;
+    let expected = manifest.listing.clone();
+    let listing = ListingReader::new(listing, expected, limits, damage(Part::Listing))?;
     let damage = damage(Part::Archive);
-    let unpacked = manifest.archive.unpacked_length;
+    let unpacked = info.unpacked_length;
     for (which, value, limit) in [
         (LimitKind::Entries, manifest.entries, limits.entries),
         (LimitKind::UnpackedBytes, unpacked, limits.unpacked_bytes),
@@ -80,7 +82,7 @@ pub(crate) fn stream(
             return Err(SnapshotError::limit(which, limit));
         }
     }
-    has_length(&archive, manifest.archive.length, damage)?;
+    has_length(&archive, info.length, damage)?;
     let (to, from) = pipe();
     std::thread::scope(|scope| {
         let decoder = scope.spawn(move || decompress(archive, to));
@@ -94,7 +96,7 @@ pub(crate) fn stream(
             .unwrap_or_else(|_| Err(io::Error::other("the decoding thread panicked")));
         compared?;
         let digest = digest.map_err(|error| damage.io(error))?;
-        has_digest(&digest, &manifest.archive.digest, damage)
+        has_digest(&digest, &info.digest, damage)
     })
 }
 

@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, fchmod, fchown, ftruncate,
-    futimens,
+    AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, fchmod, fchown, fstat,
+    ftruncate, futimens,
 };
 use rustix::io::Errno;
 
@@ -21,6 +21,7 @@ use super::place;
 use crate::tree::beneath;
 use crate::tree::stack::Stack;
 use crate::tree::xattr::{self, Of};
+use crate::walked::Seen;
 use crate::{Attributes, SnapshotError, Xattr};
 use hutch_pax::{Body, Member, Segment};
 
@@ -32,6 +33,8 @@ pub(crate) struct Unpack {
     /// The path of the innermost directory.
     path: Vec<u8>,
     file: Option<Writing>,
+    /// The files made, in order.
+    seen: Vec<Seen>,
     damage: Damage,
 }
 
@@ -78,12 +81,14 @@ impl Unpack {
             stack: None,
             path: Vec::new(),
             file: None,
+            seen: Vec::new(),
             damage,
         })
     }
 
-    /// Gives all directories their metadata and waits for the disk.
-    pub(crate) fn finish(mut self) -> Result<(), SnapshotError> {
+    /// Gives all directories their metadata and waits for the disk. Returns what
+    /// the files are now, in order.
+    pub(crate) fn finish(mut self) -> Result<Vec<Seen>, SnapshotError> {
         while self.stack.as_ref().is_some_and(|stack| stack.depth() > 1) {
             self.up()?;
         }
@@ -96,7 +101,7 @@ impl Unpack {
             rustix::fs::syncfs(&fd)
                 .map_err(|error| SnapshotError::io("syncing the restored tree", error))?;
         }
-        Ok(())
+        Ok(self.seen)
     }
 
     fn up(&mut self) -> Result<(), SnapshotError> {
@@ -281,6 +286,8 @@ impl Sink for Unpack {
         if let Some(writing) = self.file.take() {
             let fd = writing.file.as_fd();
             complete(fd, &writing.attributes, &writing.xattrs)
+                .and_then(|()| Ok(fstat(fd)?))
+                .map(|stat| self.seen.push(Seen::of(&stat)))
                 .map_err(|error| error.at(&writing.path))?;
         }
         Ok(())

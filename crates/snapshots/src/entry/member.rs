@@ -16,6 +16,7 @@ impl Entry {
                     size,
                     stored,
                     digest: content.to_hex().to_string(),
+                    at: None,
                 },
                 Body::Symlink(target) => Kind::Symlink {
                     target: target.into(),

@@ -16,6 +16,8 @@ const VERSION: u64 = 1;
 #[derive(Debug)]
 pub(crate) struct Layout {
     snapshots: PathBuf,
+    pub(super) layers: PathBuf,
+    pub(super) walks: PathBuf,
     tmp: PathBuf,
 }
 
@@ -29,6 +31,8 @@ impl Layout {
     pub(crate) fn open(dir: &Path) -> Result<Self, SnapshotError> {
         let layout = Self {
             snapshots: dir.join("snapshots"),
+            layers: dir.join("layers"),
+            walks: dir.join("walks"),
             tmp: dir.join("tmp"),
         };
         let opened = layout.make(dir);
@@ -62,6 +66,8 @@ impl Layout {
             return Err(Failure::Version(found));
         }
         make(&self.snapshots)?;
+        make(&self.layers)?;
+        make(&self.walks)?;
         Ok(sync_directory(dir)?)
     }
 
@@ -101,7 +107,8 @@ impl Layout {
     /// Removes what dead saves and deletions left behind.
     pub(crate) fn sweep(&self) -> Result<(), SnapshotError> {
         scratch::sweep(&self.tmp)
-            .map_err(|error| SnapshotError::io("sweeping the snapshot store", error))
+            .map_err(|error| SnapshotError::io("sweeping the snapshot store", error))?;
+        self.sweep_layers()
     }
 
     pub(crate) fn list(&self) -> Result<Vec<SnapshotId>, SnapshotError> {
@@ -127,7 +134,9 @@ impl Layout {
             }
             moved => moved.and_then(|()| sync_directory(&self.snapshots)),
         }
-        .map_err(|error| SnapshotError::io(format!("deleting snapshot {id}"), error))
+        .map_err(|error| SnapshotError::io(format!("deleting snapshot {id}"), error))?;
+        drop(scratch);
+        self.sweep_layers()
     }
 }
 

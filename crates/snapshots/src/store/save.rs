@@ -1,18 +1,24 @@
 //! Saving a tree.
 
+mod base;
+
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
 
 use time::OffsetDateTime;
 
 use super::layout::{Layout, create};
-use super::read::{ARCHIVE, LISTING, MANIFEST, MANIFEST_MOST, Stored};
+use super::read::{LISTING, MANIFEST, MANIFEST_MOST, Stored};
 use super::scratch::Scratch;
-use crate::archive::check::Nowhere;
-use crate::archive::pack::pack;
+use crate::archive::gather::gather;
 use crate::manifest::MANIFEST_VERSION;
 use crate::tree::walk::Walk;
+use crate::walked::Walked;
 use crate::{Manifest, SaveMeta, Settings, SnapshotError, SnapshotId};
+
+/// A new layer before it has a name.
+const LAYER: &str = "layer.tar.zst";
 
 /// The points of a save that a crash can come between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +27,7 @@ pub(crate) enum Step {
     Packed,
     Described,
     ReadBack,
+    Layered,
 }
 
 pub(crate) fn save(
@@ -36,8 +43,17 @@ pub(crate) fn save(
             .map_err(|error| SnapshotError::io(format!("making the {name} of a snapshot"), error))
     };
     let cancel = meta.cancel;
+    // From before the base is read until the new manifest refers to its layers.
+    let _hold = layout.hold_layers()?;
+    let base = base::of(layout, settings, tree, meta.base);
+    let mut walked = Walked::begin(tree)
+        .map_err(|error| SnapshotError::io("reading the root of the tree", error))?;
     let walk = Walk::new(tree, meta.rules, settings.limits, cancel.clone())?;
-    let packed = pack(walk, new(ARCHIVE)?, new(LISTING)?, settings, &cancel)?;
+    let gathered = gather(walk, &base, new(LAYER)?, new(LISTING)?, settings, &cancel)?;
+    walked.files = gathered.files;
+    let draft = scratch.path().join(LAYER);
+    let mut layers = base.layers;
+    layers.extend(gathered.layer.clone());
     // Whole milliseconds: enough, and the same text everywhere.
     let now = OffsetDateTime::now_utc();
     let created_at = now.replace_millisecond(now.millisecond()).unwrap_or(now);
@@ -51,13 +67,14 @@ pub(crate) fn save(
             .and_then(|ttl| time::Duration::try_from(ttl).ok())
             .and_then(|ttl| created_at.checked_add(ttl)),
         labels: meta.labels,
-        root: packed.root,
-        entries: packed.entries,
-        bytes: packed.bytes,
+        root: gathered.root,
+        entries: gathered.entries,
+        bytes: gathered.bytes,
         excluded: meta.rules.names(),
-        skipped: packed.skipped,
-        archive: packed.archive,
-        listing: packed.listing,
+        skipped: gathered.skipped,
+        archive: None,
+        layers,
+        listing: gathered.listing,
     };
     let failed = |error| SnapshotError::io("writing the manifest of a snapshot", error);
     let text = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
@@ -73,14 +90,38 @@ pub(crate) fn save(
     let scratch = reached(scratch, Step::Described)?;
 
     // What was written is read again before anybody may rely on it.
-    let stored = Stored::open_at(scratch.path(), id)?;
+    let stored = Stored::open_at(layout, scratch.path(), id)?;
     if stored.manifest != manifest {
         return Err(stored.manifest_damage().is("was not read back as written"));
     }
-    stored.stream(&settings.limits, &cancel, &mut Nowhere)?;
+    let written = match &gathered.layer {
+        Some(_) => Some(File::open(&draft).map_err(failed)?),
+        None => None,
+    };
+    stored.read_back(written, &settings.limits, &cancel)?;
     let scratch = reached(scratch, Step::ReadBack)?;
+
+    // The layer first, then the manifest that refers to it.
+    match &gathered.layer {
+        Some(layer) => layout.publish_layer(&draft, &layer.digest)?,
+        None => std::fs::remove_file(&draft).map_err(failed)?,
+    }
+    let scratch = reached(scratch, Step::Layered)?;
     layout.publish(scratch, id)?;
+    remember(layout, id, &walked);
     Ok(manifest)
+}
+
+/// Keeps what a walk saw, for the next save. Without it, that one reads all.
+pub(crate) fn remember(layout: &Layout, id: SnapshotId, walked: &Walked) {
+    let kept = layout.scratch().and_then(|scratch| {
+        let draft = scratch.path().join("walk");
+        let kept = walked.write(&draft, &layout.walk(id));
+        kept.map_err(|error| SnapshotError::io("keeping what a walk saw", error))
+    });
+    if let Err(error) = kept {
+        tracing::debug!(%error, "the next save reads everything");
+    }
 }
 
 /// Where tests let a save die.

@@ -1,5 +1,5 @@
-//! Archives that no save would write are refused, typed, and reach nothing
-//! outside the directory.
+//! Archives of version 1 that no save would write are refused, typed, and reach
+//! nothing outside the directory.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs::{self, File};
@@ -7,9 +7,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::read::{ARCHIVE, LISTING, MANIFEST};
+use super::read::{ARCHIVE, ARCHIVE_FORMAT, LISTING, MANIFEST};
 use crate::archive::listing::ListingWriter;
-use crate::archive::pack;
 use crate::*;
 use hutch_pax::{Body, Member, Reader, Segment, Writer};
 
@@ -102,12 +101,13 @@ fn forge(store: &LocalStore, tar: &[u8], unpacked_length: u64) -> SnapshotId {
         bytes: 0,
         excluded: Vec::new(),
         skipped: Skipped::default(),
-        archive: ArchiveInfo {
-            format: pack::FORMAT.to_owned(),
+        archive: Some(ArchiveInfo {
+            format: ARCHIVE_FORMAT.to_owned(),
             length: archive.len() as u64,
             digest: blake3::hash(&archive).to_hex().to_string(),
             unpacked_length,
-        },
+        }),
+        layers: Vec::new(),
         listing: listing.finish().unwrap(),
     };
     fs::write(place.join(MANIFEST), serde_json::to_vec(&manifest).unwrap()).unwrap();

@@ -10,6 +10,7 @@ use super::links::Links;
 use super::stack::Stack;
 use super::xattr::{self, Of};
 use super::{beneath, holes};
+use crate::walked::Seen;
 use crate::{Attributes, Cancel, LimitKind, Limits, Mtime, Rules, Skipped, SnapshotError};
 use hutch_pax::{Body, Member};
 
@@ -45,6 +46,8 @@ pub(crate) struct Found {
     pub(crate) member: Member,
     /// The open file, for a regular file.
     pub(crate) file: Option<OwnedFd>,
+    /// Its inode, as it was before it was read.
+    pub(crate) seen: Seen,
 }
 
 impl Walk {
@@ -138,6 +141,7 @@ impl Walk {
                 body: Body::Directory,
             },
             file: None,
+            seen: Seen::of(&stat),
         })
     }
 
@@ -158,6 +162,7 @@ impl Walk {
             return Ok(None);
         };
         let stat = &open.stat;
+        let seen = Seen::of(stat);
         let path = self.path_of(name);
         if path.len() as u64 > self.limits.path_bytes {
             let limit = self.limits.path_bytes;
@@ -218,7 +223,7 @@ impl Walk {
             Body::File { .. } | Body::Sparse { .. } => file = Some(open.fd),
             _ => {}
         }
-        Ok(Some(Found { member, file }))
+        Ok(Some(Found { member, file, seen }))
     }
 }
 

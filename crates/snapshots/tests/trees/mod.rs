@@ -59,6 +59,22 @@ impl Fixture {
         into
     }
 
+    /// Saves what changed since `base`.
+    pub fn save_on(&self, tree: &Path, base: &Manifest) -> Manifest {
+        let meta = SaveMeta {
+            base: Some(base.id),
+            ..SaveMeta::default()
+        };
+        self.store.save(open(tree), meta).unwrap()
+    }
+
+    /// The only layer of a snapshot, or the last.
+    pub fn layer(&self, manifest: &Manifest) -> PathBuf {
+        let digest = &manifest.layers.last().unwrap().digest;
+        let layers = self.dir.path().join("store/layers");
+        layers.join(format!("{digest}.tar.zst"))
+    }
+
     /// The directory of one snapshot.
     pub fn place(&self, manifest: &Manifest) -> PathBuf {
         self.dir

@@ -168,7 +168,7 @@ async fn a_damaged_snapshot_degrades_and_can_be_given_up() {
             let path = entry.path();
             if path.is_dir() {
                 places.push(path);
-            } else if path.to_string_lossy().ends_with("archive.tar.zst") {
+            } else if path.to_string_lossy().ends_with(".tar.zst") {
                 let mut bytes = fs::read(&path).unwrap();
                 let middle = bytes.len() / 2;
                 bytes[middle] ^= 1;

@@ -35,14 +35,29 @@ fn a_save_that_dies_leaves_what_was_there() {
 
     let store = LocalStore::open(&dir.path().join("store")).unwrap();
     let first = store.save(open(), SaveMeta::default()).unwrap();
-    for step in [Step::Begun, Step::Packed, Step::Described, Step::ReadBack] {
+    let layers = dir.path().join("store/layers");
+    for step in [
+        Step::Begun,
+        Step::Packed,
+        Step::Described,
+        Step::ReadBack,
+        Step::Layered,
+    ] {
+        // Something new for a layer on top of the first.
+        fs::write(tree.join("new"), format!("{step:?}")).unwrap();
         CRASH_AT.set(Some(step));
-        assert!(store.save(open(), SaveMeta::default()).is_err());
+        let meta = SaveMeta {
+            base: Some(first.id),
+            ..SaveMeta::default()
+        };
+        assert!(store.save(open(), meta).is_err());
+        assert_eq!(names(&layers), if step == Step::Layered { 2 } else { 1 });
         CRASH_AT.set(None);
         assert_eq!(names(&tmp), 1, "{step:?}");
 
         let store = LocalStore::open(&dir.path().join("store")).unwrap();
         assert_eq!(names(&tmp), 0, "{step:?}");
+        assert_eq!(names(&layers), 1, "{step:?}");
         assert_eq!(store.list().unwrap(), [first.id], "{step:?}");
         assert_eq!(store.verify(first.id).unwrap(), first, "{step:?}");
     }
