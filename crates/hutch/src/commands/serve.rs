@@ -1,7 +1,7 @@
 //! `hutch serve`.
 
 use crate::{failure::Failure, output, settings::Settings};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use hutch_drivers::CpuLimit;
 use hutch_server::{Options, Server};
 use std::{net::SocketAddr, path::PathBuf};
@@ -14,7 +14,8 @@ The server writes `ready: http://ADDRESS` to stderr when it answers. Its first s
 access token (admin.key in the data directory) and the project `default`. SIGTERM or Ctrl-C stops
 it; sandboxes keep running and the next start takes them over.
 
-Logs go to stderr; HUTCH_LOG sets how much (error, warn, info, debug, trace).
+Logs go to stderr; HUTCH_LOG sets how much (error, warn, info, debug, trace), --log-format json makes
+each line an object with the project, sandbox, boot and trace id that it is about.
 
 Examples:
   hutch serve
@@ -37,6 +38,24 @@ pub struct ServeArgs {
     /// Another host name that requests may address; may be repeated
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+    /// How log lines are written
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        env = "HUTCH_LOG_FORMAT",
+        default_value = "text"
+    )]
+    log_format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
 }
 
 /// What an instance type's CPU means.
@@ -50,7 +69,7 @@ enum Cpu {
 
 /// Runs the server until a signal stops it.
 pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
-    log(settings.json)?;
+    log(settings.json || args.log_format == LogFormat::Json)?;
     hutch_drivers::native::forbid_core_dumps().map_err(|error| {
         Failure::new(
             "INTERNAL_ERROR",
@@ -99,7 +118,7 @@ fn log(json: bool) -> Result<(), Failure> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     let set = if json {
-        builder.json().try_init()
+        builder.json().flatten_event(true).try_init()
     } else {
         builder.try_init()
     };

@@ -7,6 +7,7 @@ mod origin;
 mod socket;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -89,7 +90,7 @@ impl Doors {
 pub(crate) async fn serve(listener: TcpListener, doors: Doors, stop: CancellationToken) {
     while let Some(accepted) = stop.run_until_cancelled(next(&listener, &doors)).await {
         match accepted {
-            Ok((stream, waiting)) => {
+            Ok((stream, peer, waiting)) => {
                 // Small frames go out at once: every call is one.
                 let tuned = stream
                     .set_nodelay(true)
@@ -97,7 +98,7 @@ pub(crate) async fn serve(listener: TcpListener, doors: Doors, stop: Cancellatio
                 if let Err(error) = tuned {
                     tracing::debug!(%error, "a connection was not tuned");
                 }
-                let heard = hear(stream, doors.clone(), waiting);
+                let heard = hear(stream, peer, doors.clone(), waiting);
                 let heard = stop.clone().run_until_cancelled_owned(heard);
                 doors.0.sessions.spawn(heard);
             }
@@ -118,18 +119,18 @@ pub(crate) async fn serve(listener: TcpListener, doors: Doors, stop: Cancellatio
 async fn next(
     listener: &TcpListener,
     doors: &Doors,
-) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+) -> std::io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     let room = Arc::clone(&doors.0.handshakes).acquire_owned();
     let waiting = room.await.map_err(std::io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, waiting))
+    let (stream, peer) = listener.accept().await?;
+    Ok((stream, peer, waiting))
 }
 
 /// Answers requests until one of them becomes a session, which goes on alone.
-async fn hear(stream: TcpStream, doors: Doors, waiting: OwnedSemaphorePermit) {
+async fn hear(stream: TcpStream, peer: SocketAddr, doors: Doors, waiting: OwnedSemaphorePermit) {
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let doors = doors.clone();
-        async move { Ok::<_, Infallible>(answer(&doors, request.map(Body::new)).await) }
+        async move { Ok::<_, Infallible>(answer(&doors, peer, request.map(Body::new)).await) }
     });
     let heard = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -153,12 +154,12 @@ fn keep_alive(stream: &tokio::net::TcpStream) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepcnt(stream, 3)
 }
 
-async fn answer(doors: &Doors, request: Request) -> Response {
+async fn answer(doors: &Doors, peer: SocketAddr, request: Request) -> Response {
     let shared = &doors.0;
     let response = match origin::check(request.headers(), &shared.allowed_hosts) {
         Err(refusal) => *refusal,
         Ok(()) => match (request.method().as_str(), request.uri().path()) {
-            (_, "/api") => socket::upgrade(doors.clone(), request),
+            (_, "/api") => socket::upgrade(doors.clone(), peer, request),
             ("GET", "/health") => return health::answer(shared).await,
             ("GET", "/metrics") => metrics::answer(shared, request.headers()).await,
             _ => origin::plain(

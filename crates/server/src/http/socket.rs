@@ -1,9 +1,10 @@
 //! From an HTTP request to an RPC session.
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -17,6 +18,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
+use tracing::Instrument;
+use tracing::field::Empty;
 
 use super::metered::Metered;
 use super::origin::plain;
@@ -28,7 +31,7 @@ use crate::rpc::{Entry, error_value};
 const AUTHENTICATE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Answers 101 and starts a session, or says why not.
-pub(super) fn upgrade(doors: Doors, mut request: Request) -> Response {
+pub(super) fn upgrade(doors: Doors, peer: SocketAddr, mut request: Request) -> Response {
     let Some(key) = websocket_key(request.headers()) else {
         return plain(
             426,
@@ -45,13 +48,18 @@ pub(super) fn upgrade(doors: Doors, mut request: Request) -> Response {
     shared.accepted.fetch_add(1, Ordering::Relaxed);
     let upgraded = hyper::upgrade::on(&mut request);
     let shared = Arc::clone(shared);
-    doors.0.sessions.spawn(async move {
+    let connection = uuid::Uuid::new_v4().simple();
+    let span = tracing::error_span!("connection", %connection, %peer, key = Empty);
+    let serving = async move {
+        let begun = Instant::now();
         match upgraded.await {
             Ok(stream) => session(&shared, TokioIo::new(stream), waiting).await,
             Err(error) => tracing::debug!(%error, "a connection broke in the handshake"),
         }
+        tracing::info!(seconds = begun.elapsed().as_secs_f64(), "connection closed");
         drop(open);
-    });
+    };
+    doors.0.sessions.spawn(serving.instrument(span));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
@@ -106,6 +114,9 @@ where
     tokio::select! {
         _ = &mut driver => {}
         principal = entry.authenticated() => {
+            let key = principal.key.to_string();
+            tracing::Span::current().record("key", key);
+            tracing::info!("connection opened");
             connection.set_limits(full);
             drop(waiting);
             serve(shared, connection, driver, principal).await;

@@ -1,5 +1,6 @@
 //! Who is at the other end of an authenticated connection.
 
+use std::fmt;
 use std::time::Duration;
 
 use hutch_protocol::{ProjectId, Timestamp};
@@ -17,6 +18,15 @@ pub(crate) enum KeyName {
     Admin,
     /// A key that was created.
     Stored(KeyId),
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Admin => f.write_str("admin"),
+            Self::Stored(id) => id.fmt(f),
+        }
+    }
 }
 
 /// The projects that a key opens.

@@ -29,6 +29,8 @@ impl SandboxObject {
                 return asleep::answer(&method, &args);
             };
             let admission = Arc::new(admission);
+            let boot = admission.machine().boot();
+            tracing::Span::current().record("boot", tracing::field::display(boot));
             let args = membrane::inward_all(args)?;
             let mut whole = vec![Key::Name(OBJECT.to_owned())];
             whole.extend(path);

@@ -7,10 +7,12 @@ mod lifecycle;
 mod live;
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use capnweb::{CallFuture, Path, Scoped, Stub, Target, Value};
+use capnweb::{CallFuture, ErrorValue, Path, Scoped, Stub, Target, Value};
 use futures_util::FutureExt;
 use hutch_protocol::{ProjectId, SandboxPath};
+use tracing::Instrument;
 
 use super::{World, answer, names, no_method, no_property};
 
@@ -63,10 +65,21 @@ impl Target for SandboxObject {
         {
             return answer(Err(no_method("a sandbox", &path)));
         }
-        match lifecycle::Verb::of(&steps) {
+        // An error span, so that every line of the call has it at any level.
+        let span = tracing::error_span!(
+            "call",
+            trace = %Trace::new(),
+            project = %self.project,
+            sandbox = %self.path.name(),
+            method = %steps.join("."),
+            boot = tracing::field::Empty,
+        );
+        let verb = lifecycle::Verb::of(&steps);
+        let call = span.in_scope(|| match verb {
             Some(verb) => self.verb(verb, args),
             None => self.forward(path, args),
-        }
+        });
+        logged(call).instrument(span).boxed()
     }
 
     fn get(self: Arc<Self>, path: Path) -> CallFuture {
@@ -81,6 +94,33 @@ impl Target for SandboxObject {
             _ => std::future::ready(Err(no_property(&path))).boxed(),
         }
     }
+}
+
+/// Names one call in the logs.
+struct Trace(uuid::Uuid);
+
+impl Trace {
+    fn new() -> Self {
+        Self(uuid::Uuid::new_v4())
+    }
+}
+
+impl std::fmt::Display for Trace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.simple().fmt(f)
+    }
+}
+
+/// Writes one line on how a call ended. What it was about stays out of it.
+async fn logged(call: CallFuture) -> Result<Value, ErrorValue> {
+    let begun = Instant::now();
+    let result = call.await;
+    let ms = begun.elapsed().as_secs_f64() * 1e3;
+    match &result {
+        Ok(_) => tracing::debug!(ms, "answered"),
+        Err(error) => tracing::info!(ms, code = error.code().unwrap_or_default(), "failed"),
+    }
+    result
 }
 
 impl SandboxObject {
