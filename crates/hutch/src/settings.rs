@@ -4,6 +4,7 @@
 mod file;
 
 use crate::{args::GlobalArgs, failure::Failure};
+use hutch_protocol::InstanceType;
 use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,8 @@ pub struct Settings {
     token: Option<SecretString>,
     /// Data directory of the server.
     pub data_dir: PathBuf,
+    /// The most sandboxes of a type that may be awake, from the file.
+    pub max_instances: Vec<(InstanceType, usize)>,
     /// Machine-readable output.
     pub json: bool,
 }
@@ -67,6 +70,7 @@ impl Settings {
             url: url.unwrap_or_else(|| DEFAULT_URL.to_owned()),
             token: filled(&global.token).or(file.token).map(SecretString::from),
             data_dir,
+            max_instances: file.max_instances.into_iter().collect(),
             json: global.json,
         })
     }

@@ -15,6 +15,7 @@ mod live;
 pub mod metrics;
 pub mod ports;
 pub mod record;
+mod recovery;
 mod registry;
 mod sandbox;
 mod settings;

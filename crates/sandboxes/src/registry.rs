@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hutch_failpoint::failpoint;
 use hutch_protocol::event::CreateRequested;
 use hutch_protocol::{
     ApiError, CreateInput, ErrorCode, InstanceType, ProjectId, SandboxPath, Status, Timestamp,
@@ -18,6 +19,7 @@ use crate::claim::{birth_events, exists, not_found, pending, retired};
 use crate::metrics::{Meter, Metrics, count};
 use crate::ports::{BirthOutcome, Journal, Machine, MachineLog, Machines, Workspaces};
 use crate::record::{SandboxKey, SandboxRecord};
+use crate::recovery::{end, reached};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 use crate::slots::Slots;
@@ -110,6 +112,7 @@ impl Sandboxes {
         match outcome.map_err(|error| store_failed(&error.to_string()))? {
             BirthOutcome::Born(offset) => {
                 record.offset = offset;
+                failpoint!("create.born").map_err(|error| store_failed(&error.to_string()))?;
                 Ok(self.spawn(record, None))
             }
             BirthOutcome::Taken => Err(match self.record(&key).await? {
@@ -200,8 +203,7 @@ impl Sandboxes {
     /// If the store or the driver cannot be read. Single machines that fail
     /// are ended and logged.
     pub async fn recover(&self) -> Result<(), ApiError> {
-        let records = self.ports.journal.records(None).await;
-        let records = records.map_err(|error| store_failed(&error.to_string()))?;
+        let records = self.records().await?;
         let mut machines: HashMap<SandboxKey, Vec<Arc<dyn Machine>>> = HashMap::new();
         match self.ports.machines.running().await {
             Ok(running) => {
@@ -214,6 +216,7 @@ impl Sandboxes {
             }
             Err(error) => tracing::warn!(%error, "no machines to adopt"),
         }
+        let _ = failpoint!("adopt.listed");
         for record in records {
             let found = machines.remove(&record.key).unwrap_or_default();
             self.recover_one(record, found).await;
@@ -233,7 +236,8 @@ impl Sandboxes {
                     && boot.identity == machine.identity()
                     && record.destroyed_at.is_none()
             });
-            if known && adopted.is_none() && machine.connect().await.is_ok() {
+            if known && adopted.is_none() && reached(&machine).await {
+                let _ = failpoint!("adopt.connected");
                 tracing::info!(sandbox = %record.key, boot = %machine.boot(), "adopted");
                 adopted = Some(machine);
             } else {
@@ -256,17 +260,20 @@ impl Sandboxes {
         }
     }
 
-    /// The sandboxes that were destroyed, in no order.
+    /// The records of all sandboxes, destroyed ones included, in no order.
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub async fn destroyed(&self) -> Result<Vec<SandboxKey>, ApiError> {
+    pub async fn records(&self) -> Result<Vec<SandboxRecord>, ApiError> {
         let records = self.ports.journal.records(None).await;
-        let records = records.map_err(|error| store_failed(&error.to_string()))?;
-        let destroyed = records
-            .into_iter()
-            .filter(|record| record.destroyed_at.is_some());
-        Ok(destroyed.map(|record| record.key).collect())
+        records.map_err(|error| store_failed(&error.to_string()))
+    }
+
+    /// Drops the log of a destroyed sandbox. No log is as good.
+    pub async fn forget(&self, key: SandboxKey) {
+        if let Err(error) = self.ports.machines.forget(key).await {
+            tracing::warn!(%error, "the log of a destroyed sandbox was left");
+        }
     }
 
     /// Numbers for those who watch this server.
@@ -274,8 +281,7 @@ impl Sandboxes {
     /// # Errors
     /// If the store cannot be read.
     pub async fn metrics(&self) -> Result<Metrics, ApiError> {
-        let records = self.ports.journal.records(None).await;
-        let records = records.map_err(|error| store_failed(&error.to_string()))?;
+        let records = self.records().await?;
         let all = [
             Status::Created,
             Status::Running,
@@ -365,12 +371,6 @@ impl Sandboxes {
         };
         actors.insert(key, sandbox.clone());
         sandbox
-    }
-}
-
-async fn end(machine: &Arc<dyn Machine>) {
-    if let Err(error) = machine.stop().await {
-        tracing::error!(sandbox = %machine.key(), %error, "a foreign machine was not ended");
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use hutch_drivers::CpuLimit;
+use hutch_protocol::InstanceType;
 
 /// What `hutch serve` can be told.
 #[derive(Clone, Debug)]
@@ -19,6 +20,9 @@ pub struct Options {
     /// Host names that requests may address besides IP addresses and
     /// `localhost`.
     pub allowed_hosts: Vec<String>,
+    /// The most sandboxes of a size that may be awake; sizes that are not named
+    /// keep their defaults.
+    pub max_instances: Vec<(InstanceType, usize)>,
     /// Connections that may be open.
     pub connections: usize,
     /// Connections that may be open before they have authenticated.
@@ -35,6 +39,7 @@ impl Options {
             sandboxd: None,
             cpu: CpuLimit::Share,
             allowed_hosts: Vec::new(),
+            max_instances: Vec::new(),
             connections: 4096,
             unauthenticated: 128,
         }

@@ -57,7 +57,7 @@ impl Server {
             journal,
             machines,
             Arc::new(workspaces.clone()),
-            Settings::default(),
+            settings(&options),
         );
         sandboxes.recover().await?;
         sweep(&sandboxes, &workspaces).await;
@@ -133,6 +133,14 @@ async fn open(options: &Options) -> Result<(DataDir, AdminKey, Store, LocalStore
     opened.map_err(|error| ServeError::Volumes(error.to_string()))?
 }
 
+fn settings(options: &Options) -> Settings {
+    let mut settings = Settings::default();
+    for (size, most) in &options.max_instances {
+        settings.max_instances = settings.max_instances.with(*size, *most);
+    }
+    settings
+}
+
 /// Counts this server; the spawner obeys only the newest.
 async fn next_generation(store: &Store) -> Result<Generation, StoreError> {
     let id = RecordId::deployment("server", "generation");
@@ -193,16 +201,21 @@ fn sandboxd(options: &Options) -> Result<PathBuf, String> {
     }
 }
 
-/// Drops what destroyed sandboxes left. Failing costs space, not sandboxes.
+/// Drops what a death left between two steps. Failing costs space, not
+/// sandboxes.
 async fn sweep(sandboxes: &Sandboxes, workspaces: &LocalWorkspaces) {
-    let swept = match sandboxes.destroyed().await {
-        Ok(destroyed) => workspaces
-            .sweep(destroyed)
-            .await
-            .map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
+    let records = match sandboxes.records().await {
+        Ok(records) => records,
+        Err(error) => return tracing::warn!(%error, "nothing was swept"),
     };
-    if let Err(error) = swept {
-        tracing::warn!(error, "volumes of destroyed sandboxes were not swept");
+    let destroyed = records
+        .iter()
+        .filter(|record| record.destroyed_at.is_some());
+    let destroyed: Vec<_> = destroyed.map(|record| record.key.clone()).collect();
+    if let Err(error) = workspaces.sweep(records).await {
+        tracing::warn!(%error, "volumes and snapshots were not swept");
+    }
+    for key in destroyed {
+        sandboxes.forget(key).await;
     }
 }

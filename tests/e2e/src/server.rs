@@ -82,6 +82,23 @@ impl Hutch {
 
     /// The same on an address of the caller's choice, but for a disk of its own.
     pub fn serve_at(&mut self, listen: &str) {
+        if let Err(told) = self.run(listen, &[], &[]) {
+            panic!("hutch serve did not become ready:\n{told}");
+        }
+    }
+
+    /// Starts it with more options and variables; what it told if it ended
+    /// before it was ready.
+    pub fn try_serve(&mut self, args: &[&str], variables: &[(&str, &str)]) -> Result<(), String> {
+        self.run("127.0.0.1:0", args, variables)
+    }
+
+    fn run(
+        &mut self,
+        listen: &str,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<(), String> {
         let program = self.programs.join("hutch");
         let mut command = match self.disk {
             None => {
@@ -99,6 +116,8 @@ impl Hutch {
             }
         };
         command
+            .args(args)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
@@ -109,7 +128,7 @@ impl Hutch {
             let Some(Ok(line)) = lines.next() else {
                 let _ = child.kill();
                 let _ = child.wait();
-                panic!("hutch serve did not become ready:\n{told}");
+                return Err(told);
             };
             told.push_str(&line);
             told.push('\n');
@@ -131,6 +150,16 @@ impl Hutch {
             }
         });
         self.child = Some(child);
+        Ok(())
+    }
+
+    /// Whether the server has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        let ended = self.child.as_mut().map(Child::try_wait);
+        if ended.is_none_or(|ended| ended.expect("its state").is_some()) {
+            self.child = None;
+        }
+        self.child.is_none()
     }
 
     /// Serves from another folder's binaries from the next start on.

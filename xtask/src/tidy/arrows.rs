@@ -9,11 +9,21 @@ const OURS: &[(&str, &[&str])] = &[
     ("hutch-protocol", &[]),
     ("hutch-pax", &[]),
     ("hutch-copy", &["hutch-pax"]),
+    ("hutch-failpoint", &[]),
     ("hutch-streams", &["hutch-protocol"]),
-    ("hutch-snapshots", &["hutch-protocol", "hutch-pax"]),
+    (
+        "hutch-snapshots",
+        &["hutch-protocol", "hutch-pax", "hutch-failpoint"],
+    ),
     ("hutch-images", &["hutch-protocol"]),
-    ("hutch-drivers", &["hutch-protocol", "hutch-images"]),
-    ("hutch-sandboxes", &["hutch-protocol", "capnweb"]),
+    (
+        "hutch-drivers",
+        &["hutch-protocol", "hutch-images", "hutch-failpoint"],
+    ),
+    (
+        "hutch-sandboxes",
+        &["hutch-protocol", "capnweb", "hutch-failpoint"],
+    ),
     ("hutch-client", &["hutch-protocol", "capnweb"]),
     (
         "sandboxd",
@@ -29,6 +39,7 @@ const OURS: &[(&str, &[&str])] = &[
             "hutch-images",
             "hutch-drivers",
             "hutch-sandboxes",
+            "hutch-failpoint",
         ],
     ),
     (

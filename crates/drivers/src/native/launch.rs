@@ -90,6 +90,7 @@ async fn start(options: &NativeOptions, data: &DataDir) -> Result<io::Result<()>
         .arg(&data.path)
         // It outlives this server: nothing of its environment goes along.
         .env_clear()
+        .envs(hutch_failpoint::environment())
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::null());

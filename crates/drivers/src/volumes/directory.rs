@@ -14,7 +14,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use hutch_failpoint::{Injected, failpoint};
 use hutch_images::skeleton;
+use rustix::fs::{Access, AtFlags, Mode, OFlags, fsync, openat, unlinkat};
 use rustix::io::Errno;
 use uuid::Uuid;
 
@@ -28,6 +30,8 @@ const WORKSPACE: &str = "workspace";
 const NEW: &str = ".new";
 const GONE: &str = ".gone";
 const LOST: &str = ".lost";
+/// There while a strip is under way; the next open finishes it.
+const STRIPPING: &str = "stripping";
 /// The parts that a strip drops and makes anew.
 const OTHER_PARTS: [&str; 3] = ["root", "usr", "etc"];
 
@@ -146,8 +150,12 @@ impl VolumeStore for DirectoryVolumes {
             self.delete(sandbox)?;
         }
         let made = make_dir(&side, &draft, 0o700)
+            .inspect(|_| {
+                let _ = failpoint!("volume.made");
+            })
             .and_then(|home| fill(&home).map(|()| home))
             .map_err(failed(sandbox, "fill"))
+            .and_then(|home| injected(failpoint!("volume.filled"), sandbox).map(|()| home))
             .and_then(|home| {
                 state::first(&home, state)
                     .map_err(failed_io(sandbox, "write the state"))
@@ -172,6 +180,9 @@ impl VolumeStore for DirectoryVolumes {
 
     fn open(&self, sandbox: &SandboxKey) -> Result<Volume, VolumeError> {
         let home = self.find(sandbox)?;
+        if rustix::fs::accessat(&home, STRIPPING, Access::EXISTS, AtFlags::empty()).is_ok() {
+            finish_strip(&home, sandbox)?;
+        }
         let unreadable = |reason: String| VolumeError::State {
             sandbox: sandbox.clone(),
             reason,
@@ -201,13 +212,12 @@ impl VolumeStore for DirectoryVolumes {
 
     fn strip(&self, sandbox: &SandboxKey) -> Result<(), VolumeError> {
         let home = self.find(sandbox)?;
-        let content = open_dir(&home, CONTENT).map_err(failed(sandbox, "open the content"))?;
-        for part in OTHER_PARTS {
-            tree::remove(&content, part).map_err(failed(sandbox, "drop the system's part"))?;
-        }
-        tree::prune_node_modules(&content, WORKSPACE)
-            .map_err(failed(sandbox, "drop node_modules"))?;
-        fill(&home).map_err(failed(sandbox, "fill"))
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let marked = openat(&home, STRIPPING, flags, Mode::from_raw_mode(0o600));
+        marked
+            .and_then(|_| fsync(&home))
+            .map_err(failed(sandbox, "note the strip"))?;
+        finish_strip(&home, sandbox)
     }
 
     fn set_aside(&self, sandbox: &SandboxKey) -> Result<PathBuf, VolumeError> {
@@ -234,7 +244,8 @@ impl VolumeStore for DirectoryVolumes {
             }
             Ok(())
         };
-        remove().map_err(failed(sandbox, "remove"))
+        remove().map_err(failed(sandbox, "remove"))?;
+        injected(failpoint!("volume.removed"), sandbox)
     }
 
     fn purge(&self, sandbox: &SandboxKey) -> Result<(), VolumeError> {
@@ -299,6 +310,22 @@ fn fill(home: &OwnedFd) -> rustix::io::Result<()> {
     Ok(())
 }
 
+/// Does what a strip does, from wherever an earlier one died. What it drops is
+/// dropped whole: a half-stripped root must not be filled in, since its links
+/// are the sandbox's.
+fn finish_strip(home: &OwnedFd, sandbox: &SandboxKey) -> Result<(), VolumeError> {
+    let content = open_dir(home, CONTENT).map_err(failed(sandbox, "open the content"))?;
+    for part in OTHER_PARTS {
+        tree::remove(&content, part).map_err(failed(sandbox, "drop the system's part"))?;
+    }
+    injected(failpoint!("volume.stripping"), sandbox)?;
+    tree::prune_node_modules(&content, WORKSPACE).map_err(failed(sandbox, "drop node_modules"))?;
+    fill(home)
+        .and_then(|()| unlinkat(home, STRIPPING, AtFlags::empty()))
+        .and_then(|()| fsync(home))
+        .map_err(failed(sandbox, "fill"))
+}
+
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -308,6 +335,10 @@ fn names(dir: &Path) -> Vec<String> {
 
 fn write_state(home: &OwnedFd, state: &VolumeState) -> Result<(), VolumeError> {
     state::write(home, state).map_err(failed_io(&state.sandbox, "write the state"))
+}
+
+fn injected(result: Result<(), Injected>, sandbox: &SandboxKey) -> Result<(), VolumeError> {
+    result.map_err(|error| failed_io(sandbox, "go on")(error.into()))
 }
 
 fn failed(sandbox: &SandboxKey, step: &str) -> impl FnOnce(Errno) -> VolumeError {

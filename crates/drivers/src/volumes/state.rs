@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
+use hutch_failpoint::failpoint;
 use rustix::fs::{Mode, OFlags, fsync, openat, renameat};
 
 use super::VolumeState;
@@ -21,6 +22,7 @@ pub fn write(dir: impl AsFd, state: &VolumeState) -> std::io::Result<()> {
     let mut draft = std::fs::File::from(draft);
     draft.write_all(&serde_json::to_vec(state)?)?;
     draft.sync_all()?;
+    failpoint!("volume.drafted")?;
     renameat(dir.as_fd(), DRAFT, dir.as_fd(), NAME)?;
     Ok(fsync(dir)?)
 }

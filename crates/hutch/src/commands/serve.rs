@@ -3,6 +3,7 @@
 use crate::{failure::Failure, output, settings::Settings};
 use clap::{Args, ValueEnum};
 use hutch_drivers::CpuLimit;
+use hutch_protocol::{ApiError, InstanceType};
 use hutch_server::{Options, Server};
 use std::{net::SocketAddr, path::PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,7 +20,8 @@ each line an object with the project, sandbox, boot and trace id that it is abou
 
 Examples:
   hutch serve
-  hutch serve --listen 127.0.0.1:8080 --data-dir /srv/hutch")]
+  hutch serve --listen 127.0.0.1:8080 --data-dir /srv/hutch
+  hutch serve --max-instances standard-4=2 --max-instances basic=50")]
 pub struct ServeArgs {
     /// Address to listen on; port 0 takes a free one
     #[arg(
@@ -38,6 +40,15 @@ pub struct ServeArgs {
     /// Another host name that requests may address; may be repeated
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+    /// The most sandboxes of a type that may be awake; may be repeated
+    #[arg(
+        long,
+        value_name = "TYPE=N",
+        env = "HUTCH_MAX_INSTANCES",
+        value_delimiter = ',',
+        value_parser = max_instances
+    )]
+    max_instances: Vec<(InstanceType, usize)>,
     /// How log lines are written
     #[arg(
         long,
@@ -89,6 +100,8 @@ pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
             Cpu::Capped => CpuLimit::Capped,
         },
         allowed_hosts: args.allow_host,
+        // What is typed comes last and wins.
+        max_instances: [settings.max_instances.clone(), args.max_instances].concat(),
         ..Options::new(&settings.data_dir)
     };
     let server = Server::start(options)
@@ -105,6 +118,18 @@ pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
     server.stop().await;
     output::note("stopped; sandboxes run on and the next `hutch serve` takes them over");
     Ok(0)
+}
+
+/// `TYPE=N`.
+fn max_instances(text: &str) -> Result<(InstanceType, usize), String> {
+    let (size, most) = text
+        .split_once('=')
+        .ok_or("use TYPE=N, such as basic=100")?;
+    let size = size.parse().map_err(|error: ApiError| error.message)?;
+    let most = most
+        .parse()
+        .map_err(|_| format!("{most:?} is not a number"))?;
+    Ok((size, most))
 }
 
 /// Sends the server's logs to stderr.

@@ -3,8 +3,10 @@
 //! refused, so that a typing error does not go unseen.
 
 use crate::failure::Failure;
+use hutch_protocol::InstanceType;
 use serde::Deserialize;
 use std::{
+    collections::HashMap,
     ffi::OsString,
     io::ErrorKind,
     path::{Path, PathBuf},
@@ -22,6 +24,9 @@ pub struct File {
     pub token: Option<String>,
     /// Data directory of the server.
     pub data_dir: Option<PathBuf>,
+    /// The most sandboxes of a type that may be awake.
+    #[serde(default)]
+    pub max_instances: HashMap<InstanceType, usize>,
 }
 
 /// Where the file is looked for.
@@ -56,7 +61,7 @@ pub fn read(path: &Path) -> Result<File, Failure> {
 pub fn parse(text: &str, path: &Path) -> Result<File, Failure> {
     toml::from_str(text).map_err(|error| {
         Failure::usage(format!(
-            "{}: {}; known keys are project, url, token and data_dir",
+            "{}: {}; known keys are project, url, token, data_dir and max_instances",
             path.display(),
             error.message()
         ))
@@ -90,6 +95,16 @@ mod tests {
     fn unknown_keys_are_refused_by_name() {
         let failure = parse("projct = \"a\"", Path::new("f")).unwrap_err();
         assert!(failure.message.contains("projct"), "{}", failure.message);
+    }
+
+    #[test]
+    fn limits_are_read_by_type() {
+        let text = "[max_instances]\n\"standard-1\" = 3\nlite = 0";
+        let file = parse(text, Path::new("f")).unwrap();
+        assert_eq!(file.max_instances[&InstanceType::Standard1], 3);
+        assert_eq!(file.max_instances[&InstanceType::Lite], 0);
+        let failure = parse("[max_instances]\nhuge = 1", Path::new("f")).unwrap_err();
+        assert!(failure.message.contains("huge"), "{}", failure.message);
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hutch_failpoint::failpoint;
 use hutch_protocol::event::SandboxEvent;
 use hutch_protocol::{ApiError, BootId, ErrorCode, Timestamp};
 use tokio::time::{Instant, timeout};
 
-use super::{Actor, Running};
+use super::{Actor, Running, injected};
 use crate::describe::BootTimings;
 use crate::gate::Incarnation;
 use crate::idle::CpuWindow;
@@ -35,6 +36,7 @@ impl Actor {
         }
         let offset = self.note(SandboxEvent::StartRequested {}).await;
         self.noted(offset);
+        failpoint!("start.requested").map_err(injected)?;
         self.wake().await
     }
 
@@ -79,6 +81,7 @@ impl Actor {
     async fn boot_machine(&mut self, begun: Instant) -> Result<(), ApiError> {
         let slot = self.slot()?;
         let prepared = self.prepare().await?;
+        failpoint!("start.prepared").map_err(injected)?;
         let workspace_ready = Instant::now();
         let boot = BootId::random();
         tracing::Span::current().record("boot", tracing::field::display(boot));
@@ -101,7 +104,11 @@ impl Actor {
             }
         };
         let machine_ready = Instant::now();
-        if let Err(error) = self.announce(&machine, &prepared).await {
+        let announced = match failpoint!("start.booted") {
+            Ok(()) => self.announce(&machine, &prepared).await,
+            Err(error) => Err(injected(error)),
+        };
+        if let Err(error) = announced {
             if let Err(error) = machine.stop().await {
                 tracing::error!(%error, "a failed boot was not cleaned away");
             }
@@ -180,7 +187,13 @@ impl Actor {
             events.push(SandboxEvent::WorkspaceExpired { backup_id });
         }
         events.push(SandboxEvent::Started {});
-        if let Source::Restored(backup_id) = prepared.source {
+        let restored = match prepared.source {
+            Source::Restored(backup_id) => Some(backup_id),
+            // The restore failed before, but the volume has it after all.
+            Source::Live if next.projection.degraded => next.backup.map(|backup| backup.id),
+            _ => None,
+        };
+        if let Some(backup_id) = restored {
             events.push(SandboxEvent::WorkspaceRestored { backup_id });
         }
         let configured = timeout(
@@ -189,10 +202,11 @@ impl Actor {
         );
         let (configured, committed) = tokio::join!(configured, self.commit(next, events));
         committed?;
-        let fault = match configured {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error,
-            Err(_) => MachineError::Failed("its daemon did not answer".into()),
+        let fault = match (failpoint!("start.committed"), configured) {
+            (Ok(()), Ok(Ok(()))) => return Ok(()),
+            (Err(error), _) => MachineError::Failed(error.to_string()),
+            (_, Ok(Err(error))) => error,
+            (_, Err(_)) => MachineError::Failed("its daemon did not answer".into()),
         };
         let mut next = self.record.clone();
         next.boot = None;

@@ -307,6 +307,11 @@ impl Actor {
     }
 }
 
+/// What a failpoint's error is to the caller of a step.
+pub(crate) fn injected(error: hutch_failpoint::Injected) -> ApiError {
+    store_failed(&error.to_string())
+}
+
 pub(crate) fn store_failed(cause: &str) -> ApiError {
     ApiError::new(
         ErrorCode::InternalError,

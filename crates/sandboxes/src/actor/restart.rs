@@ -1,9 +1,10 @@
 //! Sleep and start as one step.
 
+use hutch_failpoint::failpoint;
 use hutch_protocol::event::SandboxEvent;
 use hutch_protocol::{ApiError, ErrorCode};
 
-use super::Actor;
+use super::{Actor, injected};
 
 impl Actor {
     /// Nothing comes between the two halves: the actor does one step at a
@@ -16,6 +17,7 @@ impl Actor {
             }
             slept => slept.err(),
         };
+        failpoint!("restart.slept").map_err(injected)?;
         let offset = self.note(SandboxEvent::StartRequested {}).await;
         self.noted(offset);
         self.wake().await?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hutch_failpoint::failpoint;
 use hutch_protocol::event::SandboxEvent;
 use hutch_protocol::{ApiError, BackupId, ErrorCode, Generation, Timestamp};
 use tokio::time::{Instant, timeout};
@@ -10,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::{Actor, Running};
 use crate::idle::CpuWindow;
 use crate::metrics::count;
-use crate::ports::Machine;
+use crate::ports::{Machine, WorkspaceError};
 use crate::record::BackupHandle;
 
 impl Actor {
@@ -28,6 +29,7 @@ impl Actor {
         self.gate.close(reason);
         let offset = self.note(SandboxEvent::SleepRequested {}).await;
         self.noted(offset);
+        let _ = failpoint!("sleep.requested");
         // A frozen machine writes nothing between the first and the last kill.
         let machine = Arc::clone(&running.incarnation.machine);
         self.freeze(machine).await;
@@ -94,6 +96,7 @@ impl Actor {
         if let Err(error) = machine.freeze(self.settings.freeze_deadline).await {
             tracing::warn!(%error, "not frozen before sleep");
         }
+        let _ = failpoint!("sleep.frozen");
     }
 
     /// A process may have been started with `holdAwake`. Only the daemon inside
@@ -126,7 +129,13 @@ impl Actor {
         // Archiving needs no place among the running.
         drop(running);
         count(&self.ports.meter.sleeps);
-        let keeping = self.ports.workspaces.keep(self.record.key.clone());
+        let (workspaces, key) = (&self.ports.workspaces, self.record.key.clone());
+        let keeping = async {
+            failpoint!("sleep.stopped").map_err(|error| WorkspaceError(error.to_string()))?;
+            let id = workspaces.keep(key).await?;
+            failpoint!("sleep.archived").map_err(|error| WorkspaceError(error.to_string()))?;
+            Ok::<_, WorkspaceError>(id)
+        };
         match timeout(self.settings.snapshot_deadline, keeping).await {
             Ok(Ok(id)) => self.kept(id).await,
             Ok(Err(error)) => self.not_kept(error.to_string()).await,
@@ -157,12 +166,15 @@ impl Actor {
             return Err(error);
         }
         let before = before.map(|backup| backup.id);
-        if let Err(error) = self
-            .ports
-            .workspaces
-            .settle(self.record.key.clone(), handle, before)
-            .await
-        {
+        let workspaces = &self.ports.workspaces;
+        let settled = match failpoint!("sleep.committed") {
+            Ok(()) => {
+                let key = self.record.key.clone();
+                workspaces.settle(key, handle, before).await
+            }
+            Err(error) => Err(WorkspaceError(error.to_string())),
+        };
+        if let Err(error) = settled {
             // The volume stays dirty and wins at the next boot, which is right.
             tracing::warn!(%error, "a volume was not settled after its snapshot");
         }

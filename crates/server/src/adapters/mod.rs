@@ -2,6 +2,7 @@
 
 mod journal;
 mod machine;
+mod sweep;
 mod workspace;
 
 pub(crate) use journal::StreamJournal;

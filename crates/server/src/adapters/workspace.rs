@@ -8,17 +8,21 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hutch_drivers::{Volume, VolumeError, VolumeState, VolumeStore};
+use hutch_failpoint::{Injected, failpoint};
 use hutch_protocol::{BackupId, Generation, Timestamp};
 use hutch_sandboxes::ports::{Prepared, Source, WorkspaceError, Workspaces};
 use hutch_sandboxes::{BackupHandle, SandboxKey};
 use hutch_snapshots::{LocalStore, SaveMeta, SnapshotError, SnapshotId};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+/// The label of a snapshot that says whose it is.
+pub(super) const LABEL: &str = "sandbox";
+
 /// Volumes and snapshots on this host. Every call runs on a blocking thread.
 #[derive(Clone)]
 pub(crate) struct LocalWorkspaces {
-    volumes: Arc<dyn VolumeStore>,
-    snapshots: LocalStore,
+    pub(super) volumes: Arc<dyn VolumeStore>,
+    pub(super) snapshots: LocalStore,
     /// For how long the store's snapshots can be restored.
     ttl: Option<Duration>,
 }
@@ -30,27 +34,6 @@ impl LocalWorkspaces {
             snapshots,
             ttl: hutch_snapshots::Settings::default().ttl,
         }
-    }
-
-    /// Finishes the creates and deletes that died, and drops what is left of
-    /// the volumes of destroyed sandboxes. Run before anything boots. A volume
-    /// that nobody knows is kept: a database that was lost must not take the
-    /// work along.
-    pub(crate) async fn sweep(&self, destroyed: Vec<SandboxKey>) -> Result<(), WorkspaceError> {
-        let destroyed: Vec<_> = destroyed.iter().map(of_driver).collect();
-        self.run(move |this| {
-            if let Err(error) = this.volumes.sweep() {
-                tracing::warn!(%error, "what half-done creates and deletes left was not swept");
-            }
-            for key in this.volumes.list().map_err(failed)? {
-                if destroyed.contains(&key) {
-                    tracing::info!(sandbox = %key, "dropping the volume of a destroyed sandbox");
-                    this.volumes.purge(&key).map_err(failed)?;
-                }
-            }
-            Ok(())
-        })
-        .await
     }
 
     /// Drops the snapshots that expired more than `grace` ago. One that cannot
@@ -76,7 +59,7 @@ impl LocalWorkspaces {
         .await
     }
 
-    async fn run<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, WorkspaceError> + Send + 'static,
     ) -> Result<T, WorkspaceError> {
@@ -170,7 +153,13 @@ impl LocalWorkspaces {
             action: "opening the workspace".into(),
             source,
         })?;
+        let injected = |error: Injected| SnapshotError::Io {
+            action: "restoring".into(),
+            source: error.into(),
+        };
+        failpoint!("restore.made").map_err(injected)?;
         self.snapshots.restore(snapshot_id(backup.id)?, into)?;
+        failpoint!("restore.unpacked").map_err(injected)?;
         let state = VolumeState {
             generation: backup.generation,
             base: Some(backup.id),
@@ -187,14 +176,14 @@ fn ago(time: Duration) -> Timestamp {
     Timestamp::from_millis(Timestamp::now().millis().saturating_sub(millis))
 }
 
-fn of_driver(key: &SandboxKey) -> hutch_drivers::SandboxKey {
+pub(super) fn of_driver(key: &SandboxKey) -> hutch_drivers::SandboxKey {
     hutch_drivers::SandboxKey {
         project: key.project.clone(),
         name: key.path.name().clone(),
     }
 }
 
-fn is_content_of(state: &VolumeState, backup: BackupHandle) -> bool {
+pub(super) fn is_content_of(state: &VolumeState, backup: BackupHandle) -> bool {
     state.generation == backup.generation && state.base == Some(backup.id)
 }
 
@@ -205,7 +194,11 @@ fn prepared(volume: Volume, source: Source) -> Prepared {
     }
 }
 
-fn failed(error: VolumeError) -> WorkspaceError {
+fn injected(error: Injected) -> WorkspaceError {
+    WorkspaceError(error.to_string())
+}
+
+pub(super) fn failed(error: VolumeError) -> WorkspaceError {
     WorkspaceError(error.to_string())
 }
 
@@ -243,7 +236,7 @@ impl Workspaces for LocalWorkspaces {
             let volume = this.volumes.open(&of_driver(&key)).map_err(failed)?;
             let tree = workspace_dir(&volume)
                 .map_err(|error| WorkspaceError(format!("opening the workspace: {error}")))?;
-            let labels = BTreeMap::from([("sandbox".to_owned(), key.to_string())]);
+            let labels = BTreeMap::from([(LABEL.to_owned(), key.to_string())]);
             let base = volume.state.base.and_then(|base| snapshot_id(base).ok());
             let meta = SaveMeta {
                 labels,
@@ -270,9 +263,11 @@ impl Workspaces for LocalWorkspaces {
             // Stripped while still dirty: a strip that dies leaves a volume
             // whose workspace is whole and wins.
             this.volumes.strip(&of_driver(&key)).map_err(failed)?;
+            failpoint!("sleep.stripped").map_err(injected)?;
             let mut state = VolumeState::new(of_driver(&key), backup.generation);
             state.base = Some(backup.id);
             this.volumes.set_state(&state).map_err(failed)?;
+            failpoint!("sleep.settled").map_err(injected)?;
             match before {
                 Some(before) => this.forget(before),
                 None => Ok(()),
@@ -293,6 +288,7 @@ impl Workspaces for LocalWorkspaces {
     ) -> BoxFuture<'_, Result<(), WorkspaceError>> {
         self.run(move |this| {
             this.volumes.delete(&of_driver(&key)).map_err(failed)?;
+            failpoint!("destroy.deleted").map_err(injected)?;
             match backup {
                 Some(backup) => this.forget(backup),
                 None => Ok(()),

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hutch_failpoint::failpoint;
 use serde::{Deserialize, Serialize};
 
 use super::scratch::{self, Scratch};
@@ -134,6 +135,7 @@ impl Layout {
             }
             moved => moved.and_then(|()| sync_directory(&self.snapshots)),
         }
+        .and_then(|()| Ok(failpoint!("snapshot.doomed")?))
         .map_err(|error| SnapshotError::io(format!("deleting snapshot {id}"), error))?;
         drop(scratch);
         self.sweep_layers()

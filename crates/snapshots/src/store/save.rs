@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::BorrowedFd;
 
+use hutch_failpoint::failpoint;
 use time::OffsetDateTime;
 
 use super::layout::{Layout, create};
@@ -83,11 +84,13 @@ pub(crate) fn save(
         return Err(failed(error));
     }
     let scratch = reached(scratch, Step::Packed)?;
+    failpoint!("snapshot.packed").map_err(|error| failed(error.into()))?;
     let mut file = create(&scratch.path().join(MANIFEST)).map_err(failed)?;
     file.write_all(&text)
         .and_then(|()| file.sync_all())
         .map_err(failed)?;
     let scratch = reached(scratch, Step::Described)?;
+    failpoint!("snapshot.described").map_err(|error| failed(error.into()))?;
 
     // What was written is read again before anybody may rely on it.
     let stored = Stored::open_at(layout, scratch.path(), id)?;
@@ -100,6 +103,7 @@ pub(crate) fn save(
     };
     stored.read_back(written, &settings.limits, &cancel)?;
     let scratch = reached(scratch, Step::ReadBack)?;
+    failpoint!("snapshot.checked").map_err(|error| failed(error.into()))?;
 
     // The layer first, then the manifest that refers to it.
     match &gathered.layer {
@@ -107,7 +111,9 @@ pub(crate) fn save(
         None => std::fs::remove_file(&draft).map_err(failed)?,
     }
     let scratch = reached(scratch, Step::Layered)?;
+    failpoint!("snapshot.layered").map_err(|error| failed(error.into()))?;
     layout.publish(scratch, id)?;
+    failpoint!("snapshot.published").map_err(|error| failed(error.into()))?;
     remember(layout, id, &walked);
     Ok(manifest)
 }

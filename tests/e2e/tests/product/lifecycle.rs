@@ -1,5 +1,7 @@
+use capnweb::Value;
 use futures_util::future::join_all;
 use hutch_e2e::{Hutch, string};
+use rustix::process::Signal;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -177,4 +179,90 @@ async fn the_clock_follows_the_host_across_sleep() {
         .unwrap()
         .as_secs();
     assert!((inside - i64::try_from(outside).unwrap()).abs() <= 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restart_interrupts_open_calls_and_stubs_of_the_boot_before() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    sandbox.sh("echo kept > f").await;
+    let spawned = sandbox
+        .call("spawn", &[json!({"command": "sleep 600"})])
+        .await
+        .unwrap();
+    let exit = match spawned.get("exit") {
+        Some(Value::Stub(exit)) => exit.clone(),
+        other => panic!("{other:?}"),
+    };
+    let open = sandbox.0.call("exec", vec!["sleep 600".into()]);
+    sandbox
+        .sh("until pgrep -xc sleep | grep -q 2; do :; done")
+        .await;
+    sandbox.json("restart", &[]).await;
+    let error = open.await.unwrap_err();
+    assert_eq!(error.code(), Some("OPERATION_INTERRUPTED"), "{error}");
+    let details = |error: &capnweb::ErrorValue| {
+        let details = error.props.get("details").map(Value::clone_without_streams);
+        details.unwrap_or_default().to_json().unwrap()
+    };
+    let known = details(&error);
+    assert_eq!(
+        (&known["reason"], &known["admitted"]),
+        (&json!("restart"), &json!(true))
+    );
+    let error = exit.call((), vec![]).await.unwrap_err();
+    let known = details(&error);
+    assert_eq!(
+        (&known["reason"], &known["admitted"]),
+        (&json!("runtime_replaced"), &json!(false))
+    );
+    assert_eq!(sandbox.sh("cat f; pgrep -xc sleep").await.1, "kept\n0\n");
+    let expected = [
+        "created",
+        "started",
+        "sleep-requested",
+        "backup-created",
+        "stopped",
+        "start-requested",
+        "started",
+    ];
+    assert_eq!(api.events("main").await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn machines_of_a_type_have_a_limit_at_start_not_at_create() {
+    let mut hutch = Hutch::start();
+    hutch.end(Signal::TERM);
+    hutch
+        .try_serve(&["--max-instances", "lite=1,basic=7"], &[])
+        .unwrap();
+    let api = hutch.api().await;
+    let lite = json!({"instanceType": "lite"});
+    let first = api.create("first", lite.clone()).await;
+    let second = api.create("second", lite).await;
+    first.sh("true").await;
+    let (code, error) = second.refusal("exec", &[json!("true")]).await;
+    assert_eq!(code, "CAPACITY_EXCEEDED");
+    assert!(error.message.contains("--max-instances lite="), "{error}");
+    first.json("sleep", &[]).await;
+    second.sh("true").await;
+    api.create("third", json!({})).await.sh("true").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_call_hears_of_the_servers_stop_and_that_it_may_have_run() {
+    let mut hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let open = sandbox
+        .0
+        .call("exec", vec!["echo ran > f; sleep 600".into()]);
+    sandbox.sh("until test -e f; do :; done").await;
+    hutch.end(Signal::TERM);
+    let error = open.await.unwrap_err();
+    assert_eq!(error.code(), Some("OPERATION_INTERRUPTED"), "{error}");
+    let details = error.props.get("details").map(Value::clone_without_streams);
+    let details = details.unwrap_or_default().to_json().unwrap();
+    assert_eq!(details["admitted"], true, "{details}");
 }

@@ -5,11 +5,13 @@
     reason = "an argument list reads the same with one element or two"
 )]
 
+mod activity;
 mod attacks;
 mod clients;
 mod crash;
 mod door;
 mod exec;
+mod failpoints;
 mod files;
 mod isolation;
 mod keys;

@@ -144,3 +144,26 @@ fn a_half_made_volume_is_made_anew() {
     let volume = store.create(&VolumeState::new(key, Generation(1))).unwrap();
     assert!(!volume.path.join("junk").exists());
 }
+
+#[test]
+fn a_strip_that_died_is_finished_by_the_next_open() {
+    let (_dir, store) = store();
+    let key = key("a");
+    let state = VolumeState::new(key.clone(), Generation(1));
+    let volume = store.create(&state).unwrap();
+    fs::write(volume.path.join("workspace/kept"), "x").unwrap();
+    fs::create_dir_all(volume.path.join("workspace/node_modules/m")).unwrap();
+    // What is left of a root may be hostile.
+    fs::remove_dir_all(volume.path.join("etc")).unwrap();
+    fs::remove_dir_all(volume.path.join("root/var")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), volume.path.join("root/var")).unwrap();
+    fs::write(volume.path.with_file_name("stripping"), "").unwrap();
+    let volume = store.open(&key).unwrap();
+    assert!(volume.path.join("workspace/kept").exists());
+    assert!(!volume.path.join("workspace/node_modules").exists());
+    assert!(volume.path.join("etc/upper").is_dir());
+    assert!(volume.path.join("root/var/cache").is_dir());
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert!(!volume.path.with_file_name("stripping").exists());
+}

@@ -4,29 +4,6 @@ use hutch_protocol::ProjectId;
 
 use super::*;
 
-#[tokio::test]
-async fn a_sweep_takes_the_volumes_of_destroyed_sandboxes_and_no_others() {
-    let dir = tempfile::tempdir().unwrap();
-    let volumes = Arc::new(DirectoryVolumes::open(dir.path()).unwrap());
-    let snapshots = LocalStore::open(&dir.path().join("snapshots")).unwrap();
-    let workspaces = LocalWorkspaces::new(Arc::<DirectoryVolumes>::clone(&volumes), snapshots);
-    let project = ProjectId::random();
-    let key = |name: &str| SandboxKey {
-        project: project.clone(),
-        path: format!("/sandboxes/{name}").parse().unwrap(),
-    };
-    for name in ["destroyed", "half-removed", "unknown"] {
-        let state = VolumeState::new(of_driver(&key(name)), Generation(1));
-        let volume = volumes.create(&state).unwrap();
-        if name == "half-removed" {
-            std::fs::remove_file(volume.path.with_file_name("state.json")).unwrap();
-        }
-    }
-    let destroyed = vec![key("destroyed"), key("half-removed"), key("never-was")];
-    workspaces.sweep(destroyed).await.unwrap();
-    assert_eq!(volumes.list().unwrap(), vec![of_driver(&key("unknown"))]);
-}
-
 struct Home {
     dir: tempfile::TempDir,
     snapshots: LocalStore,

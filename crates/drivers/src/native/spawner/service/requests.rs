@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
+use hutch_failpoint::failpoint;
 use hutch_protocol::BootId;
 
 use super::{BOOTS_MAX, PARKED_MAX, QUEUE_MAX, REST, Service, log};
@@ -131,7 +132,10 @@ impl Service {
             return;
         };
         match slot.kill() {
-            Ok(()) => slot.stops.push(id),
+            Ok(()) => {
+                let _ = failpoint!("spawner.killed");
+                slot.stops.push(id);
+            }
             Err(cause) => {
                 let message = format!("kill {boot}: {cause}");
                 self.refuse(id, Refusal::Step, message);

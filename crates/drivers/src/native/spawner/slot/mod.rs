@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use hutch_failpoint::failpoint;
 use hutch_images::HostImage;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
@@ -136,7 +137,9 @@ impl Slot {
         // and private in them must be masked.
         let image = HostImage::prepare(&setup.images).map_err(io::Error::other)?;
         let made = groups.make(range.base()).step("make control groups");
+        let made = made.and_then(|()| Ok(failpoint!("spawner.grouped")?));
         let forked = made.and_then(|()| fork_parked(setup, &image, &groups, range.base()));
+        let _ = failpoint!("spawner.forked");
         let (control, pid, pidfd) = match forked {
             Ok(forked) => forked,
             Err(cause) => {
@@ -282,7 +285,9 @@ impl Slot {
             .as_ref()
             .ok_or_else(|| io::Error::other("the prepared boot is gone"))?;
         let fds = [&volume, &user, &own, &daemon, &output].map(AsFd::as_fd);
+        failpoint!("spawner.limited")?;
         packet::send(control, &go, &fds).step("send the boot on")?;
+        let _ = failpoint!("spawner.sent");
         let pid = self.pid.as_raw_nonzero().get().cast_unsigned();
         self.boot = Some(Boot {
             identity: BootIdentity {
@@ -322,6 +327,7 @@ impl Slot {
     pub fn remove(&self, boots: &std::path::Path) -> io::Result<()> {
         self.groups.kill()?;
         self.groups.remove_once()?;
+        failpoint!("spawner.ungrouped")?;
         match fs::remove_dir_all(boots.join(&self.name)) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
             _ => Ok(()),
