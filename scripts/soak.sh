@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # First CHAOS_STEPS (default 1000) operations of many clients on 20 sandboxes, with servers and
 # daemons that are killed, for each of CHAOS_SEEDS, against a model (tests/e2e/tests/chaos).
+# Then a tree of 200,000 files is saved and restored.
 # Then runs sandboxes through their whole life for SOAK_SECONDS (default 600), checks their work
 # after every wake, and fails when the server keeps memory or descriptors.
 set -euo pipefail
@@ -20,6 +21,8 @@ for seed in ${CHAOS_SEEDS:-1 2 3}; do
   HUTCH_CHAOS_SEED=$seed HUTCH_CHAOS_STEPS=${CHAOS_STEPS:-1000} cargo nextest run --workspace --locked \
     --cargo-quiet -E 'binary(chaos) & test(asked_for)'
 done
+echo "soak: a snapshot of 200,000 files"
+cargo nextest run --workspace --locked --cargo-quiet --run-ignored only -E 'binary(large)'
 scripts/census.sh compare "$before"
 rm -f "$before"
 

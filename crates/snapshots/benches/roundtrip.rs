@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hutch_snapshots::{LocalStore, Rules, SaveMeta, TreeFingerprint};
+use hutch_snapshots::{LocalStore, Manifest, Rules, SaveMeta, TreeFingerprint};
 
 const FILES: usize = 20_000;
 const BYTES: usize = 300 << 20;
@@ -32,7 +32,7 @@ fn main() {
         BYTES >> 20
     );
 
-    let mut ours = [(Duration::MAX, u64::MAX); 4];
+    let mut ours = [(Duration::MAX, u64::MAX); 6];
     let mut theirs = [(Duration::MAX, u64::MAX); 3];
     let mut lengths = [0, 0];
     for run in 0..RUNS {
@@ -50,6 +50,18 @@ fn main() {
         let into = fresh("ours");
         let (took, _) = timed(|| store.restore(manifest.id, open(&into)).unwrap());
         best(&mut ours[3], took);
+        for file in 0..10 {
+            let name = format!("d{file}/s{file}/f{file}.rs");
+            fs::write(into.join(name), format!("changed in run {run}")).unwrap();
+        }
+        let on = |base: &Manifest| SaveMeta {
+            base: Some(base.id),
+            ..SaveMeta::default()
+        };
+        let (took, changed) = timed(|| store.save(open(&into), on(&manifest)).unwrap());
+        best(&mut ours[4], took);
+        let (took, _) = timed(|| store.save(open(&into), on(&changed)).unwrap());
+        best(&mut ours[5], took);
 
         let archive = dir.path().join(format!("theirs {run}.tar.zst"));
         let script = "tar --format=posix --sparse --xattrs -C \"$1\" -c . | zstd -1 -q -o \"$2\"; sync \"$2\"";
@@ -70,6 +82,8 @@ fn main() {
         ("save, read back", ours[1], Some(theirs[0])),
         ("verify", ours[2], Some(theirs[1])),
         ("restore", ours[3], Some(theirs[2])),
+        ("save 10 changes", ours[4], None),
+        ("save no change", ours[5], None),
     ] {
         let show = |(clock, processors): Took| format!("{:6} /{processors:6}", clock.as_millis());
         let theirs = theirs.map_or_else(String::new, show);

@@ -11,6 +11,7 @@
 
 mod archive;
 mod cancel;
+mod durable;
 mod entry;
 mod error;
 mod fingerprint;

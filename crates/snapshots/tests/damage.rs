@@ -333,6 +333,23 @@ fn full_disk() {
     .collect();
     fs::write(tree.join("noise"), &noise).unwrap();
     let store = LocalStore::open(&disk.join("store")).unwrap();
+    let small = outside.empty("small");
+    fs::write(small.join("file"), b"content").unwrap();
+    let first = store.save(open(&small), SaveMeta::default()).unwrap();
+    fs::write(small.join("noise"), &noise).unwrap();
+    let meta = SaveMeta {
+        base: Some(first.id),
+        ..SaveMeta::default()
+    };
+    let saved = store.save(open(&small), meta);
+    assert!(
+        matches!(saved, Err(SnapshotError::NoSpace { .. })),
+        "{saved:?}"
+    );
+    assert_eq!(store.list().unwrap(), [first.id]);
+    assert_eq!(fs::read_dir(disk.join("store/layers")).unwrap().count(), 1);
+    store.verify(first.id).unwrap();
+    store.delete(first.id).unwrap();
     let saved = store.save(open(&tree), SaveMeta::default());
     assert!(
         matches!(saved, Err(SnapshotError::NoSpace { .. })),

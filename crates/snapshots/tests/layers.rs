@@ -70,6 +70,23 @@ fn a_save_adds_a_layer_of_what_is_new() {
 }
 
 #[test]
+fn a_tree_of_many_small_files_is_no_reason_to_begin_anew() {
+    let fixture = Fixture::in_memory();
+    let tree = fixture.empty("tree");
+    let directory = tree.join("n".repeat(120));
+    fs::create_dir(&directory).unwrap();
+    // More than what may be dead, in headers alone.
+    for file in 0..34_000 {
+        fs::write(directory.join(format!("{file}")), b"x").unwrap();
+    }
+    let first = fixture.save(&tree);
+    assert!(added(&first) > 64 << 20, "{}", added(&first));
+    fs::write(tree.join("new"), b"new").unwrap();
+    let second = fixture.save_on(&tree, &first);
+    assert_eq!(second.layers.len(), 2);
+}
+
+#[test]
 fn an_edit_is_seen_though_size_and_time_stay() {
     let fixture = Fixture::new();
     let tree = tree(&fixture);

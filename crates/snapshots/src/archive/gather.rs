@@ -14,7 +14,7 @@ use crate::tree::walk::{Found, Walk};
 use crate::walked::Seen;
 use crate::{
     Cancel, Entry, Kind, LayerInfo, LimitKind, ListingInfo, Mtime, Place, Settings, Skipped,
-    SnapshotError,
+    SnapshotError, durable,
 };
 use hutch_pax::{Body, PaxError, Segment, Writer};
 
@@ -74,7 +74,7 @@ pub(crate) fn gather(
     let listing = ListingWriter::new(listing, settings.level)?;
     let (to, from) = cutter();
     std::thread::scope(|scope| {
-        let compressor = scope.spawn(|| compress(from, layer, settings.level));
+        let compressor = scope.spawn(|| compress(from, &layer, settings.level));
         let gathered = Gather {
             base,
             archive: Writer::new(to),
@@ -96,8 +96,10 @@ pub(crate) fn gather(
                 Err(error)
             }
             (Err(error), _) | (Ok(_), Err(error)) => Err(error),
-            (Ok(mut gathered), Ok(layer)) => {
-                gathered.layer = (!layer.frames.is_empty()).then_some(layer);
+            (Ok(mut gathered), Ok(info)) => {
+                gathered.layer = (!info.frames.is_empty()).then_some(info);
+                durable::file(&layer)
+                    .map_err(|error| SnapshotError::io("writing a layer", error))?;
                 Ok(gathered)
             }
         }

@@ -76,8 +76,8 @@ impl Write for Cutter {
     }
 }
 
-/// Writes frames until there are no more, durably.
-pub(crate) fn compress(from: Receiver<Vec<u8>>, to: File, level: i32) -> io::Result<LayerInfo> {
+/// Writes frames until there are no more. The file is to be made durable.
+pub(crate) fn compress(from: Receiver<Vec<u8>>, to: &File, level: i32) -> io::Result<LayerInfo> {
     let mut compressor = Compressor::new(level)?;
     compressor.set_parameter(CParameter::ChecksumFlag(true))?;
     let mut to = Hashing::new(to);
@@ -88,8 +88,7 @@ pub(crate) fn compress(from: Receiver<Vec<u8>>, to: File, level: i32) -> io::Res
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
         frames.push((length(&stored)?, length(&frame)?));
     }
-    let (file, length, digest) = to.finish();
-    file.sync_all()?;
+    let (_, length, digest) = to.finish();
     Ok(LayerInfo {
         digest,
         length,

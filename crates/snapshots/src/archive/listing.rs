@@ -8,7 +8,7 @@ use zstd::stream::{read::Decoder, write::Encoder};
 use super::check::{has_digest, has_length};
 use super::damage::Damage;
 use super::hashing::Hashing;
-use crate::{Entry, Limits, ListingInfo, SnapshotError};
+use crate::{Entry, Limits, ListingInfo, SnapshotError, durable};
 
 /// Writes a listing.
 pub(crate) struct ListingWriter {
@@ -36,7 +36,7 @@ impl ListingWriter {
         let file = buffer
             .into_inner()
             .map_err(|error| failed(error.into_error()))?;
-        file.sync_all().map_err(failed)?;
+        durable::file(&file).map_err(failed)?;
         Ok(ListingInfo {
             format: FORMAT.to_owned(),
             length,

@@ -22,7 +22,7 @@ use crate::tree::beneath;
 use crate::tree::stack::Stack;
 use crate::tree::xattr::{self, Of};
 use crate::walked::Seen;
-use crate::{Attributes, SnapshotError, Xattr};
+use crate::{Attributes, SnapshotError, Xattr, durable};
 use hutch_pax::{Body, Member, Segment};
 
 /// Builds a tree in an empty directory.
@@ -98,7 +98,7 @@ impl Unpack {
         if let Some((Some(fd), directory)) = stack.pop() {
             complete(fd.as_fd(), &directory.attributes, &directory.xattrs)
                 .map_err(|error| error.at(b"."))?;
-            rustix::fs::syncfs(&fd)
+            durable::file_system(fd.as_fd())
                 .map_err(|error| SnapshotError::io("syncing the restored tree", error))?;
         }
         Ok(self.seen)

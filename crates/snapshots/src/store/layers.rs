@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::layout::{Layout, sync_directory};
+use super::layout::Layout;
 use super::read::Stored;
-use crate::{SnapshotError, SnapshotId};
+use crate::{SnapshotError, SnapshotId, durable};
 
 const ENDING: &str = ".tar.zst";
 
@@ -36,7 +36,7 @@ impl Layout {
     /// has the same bytes, or should have.
     pub(crate) fn publish_layer(&self, draft: &Path, digest: &str) -> Result<(), SnapshotError> {
         fs::rename(draft, self.layer(digest))
-            .and_then(|()| sync_directory(&self.layers))
+            .and_then(|()| durable::directory(&self.layers))
             .map_err(|error| SnapshotError::io("publishing a layer", error))
     }
 

@@ -9,7 +9,7 @@ use hutch_failpoint::failpoint;
 use serde::{Deserialize, Serialize};
 
 use super::scratch::{self, Scratch};
-use crate::{SnapshotError, SnapshotId};
+use crate::{SnapshotError, SnapshotId, durable};
 
 const VERSION: u64 = 1;
 
@@ -69,7 +69,7 @@ impl Layout {
         make(&self.snapshots)?;
         make(&self.layers)?;
         make(&self.walks)?;
-        Ok(sync_directory(dir)?)
+        Ok(durable::directory(dir)?)
     }
 
     /// Writes the version into a new store.
@@ -84,7 +84,7 @@ impl Layout {
         let mut file = create(&temporary)?;
         let store = serde_json::to_vec(&Store { version: VERSION });
         file.write_all(&store.map_err(io::Error::from)?)?;
-        file.sync_all()?;
+        durable::file(&file)?;
         Ok(fs::rename(&temporary, path)?)
     }
 
@@ -101,7 +101,7 @@ impl Layout {
     /// Puts a finished snapshot in its place, durably.
     pub(crate) fn publish(&self, scratch: Scratch, id: SnapshotId) -> Result<(), SnapshotError> {
         scratch.publish(&self.place(id))?;
-        sync_directory(&self.snapshots)
+        durable::directory(&self.snapshots)
             .map_err(|error| SnapshotError::io(format!("publishing snapshot {id}"), error))
     }
 
@@ -133,7 +133,7 @@ impl Layout {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(SnapshotError::NotFound { id });
             }
-            moved => moved.and_then(|()| sync_directory(&self.snapshots)),
+            moved => moved.and_then(|()| durable::directory(&self.snapshots)),
         }
         .and_then(|()| Ok(failpoint!("snapshot.doomed")?))
         .map_err(|error| SnapshotError::io(format!("deleting snapshot {id}"), error))?;
@@ -187,9 +187,4 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-}
-
-/// Makes the names in a directory durable.
-pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
 }

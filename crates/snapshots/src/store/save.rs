@@ -16,7 +16,7 @@ use crate::archive::gather::gather;
 use crate::manifest::MANIFEST_VERSION;
 use crate::tree::walk::Walk;
 use crate::walked::Walked;
-use crate::{Manifest, SaveMeta, Settings, SnapshotError, SnapshotId};
+use crate::{Manifest, SaveMeta, Settings, SnapshotError, SnapshotId, durable};
 
 /// A new layer before it has a name.
 const LAYER: &str = "layer.tar.zst";
@@ -87,7 +87,7 @@ pub(crate) fn save(
     failpoint!("snapshot.packed").map_err(|error| failed(error.into()))?;
     let mut file = create(&scratch.path().join(MANIFEST)).map_err(failed)?;
     file.write_all(&text)
-        .and_then(|()| file.sync_all())
+        .and_then(|()| durable::file(&file))
         .map_err(failed)?;
     let scratch = reached(scratch, Step::Described)?;
     failpoint!("snapshot.described").map_err(|error| failed(error.into()))?;

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 
-use super::layout::sync_directory;
-use crate::{SnapshotError, SnapshotId};
+use crate::{SnapshotError, SnapshotId, durable};
 
 /// A directory for what is not finished, removed when it is dropped. Its owner
 /// holds a lock on it, which dies with the owner, so a sweep can tell what is
@@ -58,7 +57,7 @@ impl Scratch {
     /// Moves the directory to its place, which must be free, with all names in
     /// it durable.
     pub(crate) fn publish(mut self, place: &Path) -> Result<(), SnapshotError> {
-        let moved = sync_directory(&self.path).and_then(|()| {
+        let moved = durable::directory(&self.path).and_then(|()| {
             Ok(renameat_with(
                 CWD,
                 &self.path,

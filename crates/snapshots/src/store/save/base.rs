@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::archive::gather::{Base, OVERHEAD};
+use crate::archive::gather::Base;
 use crate::store::layout::Layout;
 use crate::store::read::{MOST_LAYERS, Stored};
 use crate::walked::Walked;
@@ -11,6 +11,10 @@ use crate::{Kind, LayerInfo, Settings, SnapshotError, SnapshotId};
 /// Layers may hold this much that nothing refers to, beside as much again as
 /// is referred to.
 const DEAD: u64 = 32 << 20;
+
+/// What the headers of a member take, and the padding of its content, rather
+/// too much than too little: a tree of small files is mostly headers.
+const HEADERS: u64 = 2048;
 
 /// The base of a save; an empty one, which makes it a full save, if there is
 /// none that is fit.
@@ -55,8 +59,9 @@ fn read(
     let mut live = 0_u64;
     let mut files = 0;
     stored.entries(&settings.limits, |entry| {
+        live = live.saturating_add(HEADERS + 2 * entry.path.as_bytes().len() as u64);
         if let Kind::File { stored, .. } = &entry.kind {
-            live = live.saturating_add(*stored).saturating_add(OVERHEAD);
+            live = live.saturating_add(*stored);
             let seen = walked.as_ref().and_then(|walked| walked.files.get(files));
             files += 1;
             base.learn(entry, seen.copied());
