@@ -108,6 +108,8 @@ async fn measure(
     own: Option<&OwnServer>,
 ) -> Result<Report, Failure> {
     let project = connect::project(settings).await?;
+    // Authenticated first: of what comes before, a server takes only so much.
+    project.id().await?;
     let mut fleet = Fleet::new(project, &args.instance_type);
     let mut report = Report::new();
     let result = tokio::select! {
