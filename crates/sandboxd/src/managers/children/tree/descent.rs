@@ -82,18 +82,20 @@ impl Descent {
         Ok(())
     }
 
-    /// Stops every member, until a listing finds nobody new.
+    /// Stops every member, until two listings in turn find nobody new: who
+    /// gets another parent while one is made may be missing from it.
     fn stop_all(&self) -> io::Result<HashSet<i32>> {
         let mut stopped = HashSet::new();
+        let mut quiet = 0;
         for _ in 0..ROUNDS {
-            let mut new = false;
+            quiet += 1;
             for pid in self.members()? {
                 if stopped.insert(pid) {
                     send(pid, libc::SIGSTOP);
-                    new = true;
+                    quiet = 0;
                 }
             }
-            if !new {
+            if quiet == 2 {
                 break;
             }
         }
