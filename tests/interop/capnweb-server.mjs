@@ -1,8 +1,10 @@
 // Serves the client of the Rust tests with the official server.
-import { RpcTarget, newWebSocketRpcSession } from "capnweb";
+import { createServer } from "node:http";
 import WebSocket, { WebSocketServer } from "ws";
 
 globalThis.WebSocket ??= WebSocket;
+// `capnweb` is version 0.12, `capnweb-08` is 0.8.
+const { RpcTarget, newWebSocketRpcSession, nodeHttpBatchRpcResponse } = await import(process.argv[2] ?? "capnweb");
 
 const pattern = (length) => Uint8Array.from({ length }, (_, index) => (index * 31) % 251);
 
@@ -41,6 +43,22 @@ class Main extends RpcTarget {
   }
   sum(...numbers) {
     return numbers.reduce((sum, number) => sum + number, 0);
+  }
+  list(length) {
+    return Array.from({ length }, (_, index) => index);
+  }
+  counters(length) {
+    return Array.from({ length }, (_, index) => new Counter(index));
+  }
+  blob(text) {
+    return new Blob([text], { type: "text/x-test" });
+  }
+  async describe(value) {
+    if (value instanceof Blob) return `${value.type} ${await value.text()}`;
+    if (value instanceof Request) return `${value.method} ${value.url} ${value.headers.get("x-a")} ${await value.text()}`;
+    if (value instanceof Response) return `${value.status} ${value.headers.get("x-a")} ${await value.text()}`;
+    if (value instanceof Headers) return JSON.stringify([...value]);
+    return `${value?.constructor?.name} ${value}`;
   }
   tree() {
     return { inner: { list: ["zero", "one"], double: (number) => number * 2 } };
@@ -104,11 +122,17 @@ class Main extends RpcTarget {
   }
 }
 
-const server = new WebSocketServer({ port: 0, host: "127.0.0.1", maxPayload: 64 * 1024 * 1024 });
+const http = createServer((request, response) => {
+  nodeHttpBatchRpcResponse(request, response, new Main()).catch((error) => {
+    response.writeHead(500);
+    response.end(String(error));
+  });
+});
+const server = new WebSocketServer({ server: http, maxPayload: 64 * 1024 * 1024 });
 server.on("connection", (socket) => {
   const main = new Main();
   main.setRemote(newWebSocketRpcSession(socket, main));
 });
-server.on("listening", () => console.log(server.address().port));
+http.listen(0, "127.0.0.1", () => console.log(http.address().port));
 // The test holds this open; when it is gone, so is the server.
 process.stdin.on("end", () => process.exit(0)).resume();

@@ -9,6 +9,7 @@ use futures_util::future::ready;
 
 use crate::deferred::{Deferred, Work, panicked};
 use crate::error::ErrorValue;
+use crate::map::{self, Mapped, Mapping};
 use crate::outcome::{Found, Outcome, View, has_reserved};
 use crate::path::Path;
 use crate::promises;
@@ -17,27 +18,41 @@ use crate::stub::{Inner, Stub};
 use crate::target::{CallFuture, Target, not_a_function};
 use crate::value::Value;
 
-/// A call, or without arguments the reading of a property.
+/// What to do with what a path leads to.
+pub(crate) enum Action {
+    /// Read it.
+    Get,
+    /// Call it.
+    Call(Vec<Value>),
+    /// Apply a function to it or to its elements.
+    Map(Box<Mapping>),
+}
+
+/// A call, the reading of a property, or a map.
 pub(crate) struct Op {
     pub(crate) path: Path,
-    pub(crate) args: Option<Vec<Value>>,
+    pub(crate) action: Action,
     /// The room that a received call takes.
     pub(crate) admission: Option<Admission>,
 }
 
 impl Op {
     pub(crate) fn call(path: Path, args: Vec<Value>) -> Self {
-        Self {
-            path,
-            args: Some(args),
-            admission: None,
-        }
+        Self::new(path, Action::Call(args))
     }
 
     pub(crate) fn get(path: Path) -> Self {
+        Self::new(path, Action::Get)
+    }
+
+    pub(crate) fn map(path: Path, mapping: Mapping) -> Self {
+        Self::new(path, Action::Map(Box::new(mapping)))
+    }
+
+    fn new(path: Path, action: Action) -> Self {
         Self {
             path,
-            args: None,
+            action,
             admission: None,
         }
     }
@@ -51,9 +66,10 @@ impl Op {
 pub(crate) fn on_stub(stub: &Stub, mut op: Op) -> Arc<Deferred> {
     match stub.inner() {
         Inner::Rejected(error) => Deferred::done(Outcome::Rejected(error.clone())),
+        Inner::Variable(_) => Deferred::rejected(map::variable()),
         Inner::Deferred(deferred) => on_deferred(deferred, op),
         Inner::Import(link) => {
-            if op.args.is_none() && op.path.is_empty() {
+            if matches!(op.action, Action::Get) && op.path.is_empty() {
                 return Deferred::done(Outcome::Value(View::new(Value::Stub(stub.clone()))));
             }
             let admission = op.admission.take();
@@ -62,11 +78,26 @@ pub(crate) fn on_stub(stub: &Stub, mut op: Op) -> Arc<Deferred> {
                 Err(_) => Deferred::rejected(link.gone()),
             }
         }
-        Inner::Target(target) => {
-            let result = Deferred::waiting();
-            start_on_target(stub, target, op, &result);
-            result
-        }
+        Inner::Target(target) => match op {
+            Op {
+                path,
+                action: Action::Map(mapping),
+                admission,
+            } => {
+                // First the property, then what is to be done with it.
+                let got = on_stub(stub, Op::get(path));
+                let rest = Op {
+                    admission,
+                    ..Op::new(Path::new(), Action::Map(mapping))
+                };
+                on_deferred(&got, rest)
+            }
+            op => {
+                let result = Deferred::waiting();
+                start_on_target(stub, target, op, &result);
+                result
+            }
+        },
     }
 }
 
@@ -119,16 +150,41 @@ fn start(outcome: &Outcome, op: Op, result: &Arc<Deferred>, work: &mut Work) {
     }
     match view.find(op.path.clone()) {
         Err(error) => work.push(result.clone(), Err(error).into()),
-        Ok(Found::Stub(stub, path)) => start_on_stub(&stub, Op { path, ..op }, result, work),
-        Ok(Found::Data(_)) if op.args.is_some() => {
-            work.push(result.clone(), Err(op.refusal()).into())
+        // A map of an object itself.
+        Ok(Found::Stub(stub, path))
+            if path.is_empty() && stub.is_local() && matches!(op.action, Action::Map(_)) =>
+        {
+            start_on_data(View::new(stub.into()), op, result, work);
         }
-        Ok(Found::Data(view)) => work.push(result.clone(), Outcome::Value(view)),
+        Ok(Found::Stub(stub, path)) => start_on_stub(&stub, Op { path, ..op }, result, work),
+        Ok(Found::Data(view)) => start_on_data(view, op, result, work),
+    }
+}
+
+fn start_on_data(view: View, op: Op, result: &Arc<Deferred>, work: &mut Work) {
+    let mapping = match op.action {
+        Action::Get => return work.push(result.clone(), Outcome::Value(view)),
+        Action::Call(_) => return work.push(result.clone(), Err(op.refusal()).into()),
+        Action::Map(mapping) => mapping,
+    };
+    let admission = op.admission;
+    let finish = move |this: &Arc<Deferred>, outcome: Outcome| match admission {
+        Some(admission) => admission.finish(this, outcome),
+        None => outcome,
+    };
+    match mapping.apply(&view) {
+        Mapped::Done(mapped) => {
+            let outcome = finish(result, mapped.into());
+            work.push(result.clone(), outcome);
+        }
+        Mapped::Waiting(mapped) => result.run(mapped, finish),
     }
 }
 
 fn start_on_stub(stub: &Stub, mut op: Op, result: &Arc<Deferred>, work: &mut Work) {
-    if let Inner::Target(target) = stub.inner() {
+    if let Inner::Target(target) = stub.inner()
+        && !matches!(op.action, Action::Map(_))
+    {
         return start_on_target(stub, target, op, result);
     }
     let admission = op.admission.take();
@@ -154,30 +210,24 @@ fn start_on_stub(stub: &Stub, mut op: Op, result: &Arc<Deferred>, work: &mut Wor
 
 /// What a path over a name of every JavaScript object leads to.
 fn reserved(op: &Op) -> Result<Value, ErrorValue> {
-    match op.args {
-        Some(_) => Err(op.refusal()),
-        None => Ok(Value::Undefined),
+    match op.action {
+        Action::Call(_) => Err(op.refusal()),
+        Action::Get | Action::Map(_) => Ok(Value::Undefined),
     }
 }
 
 fn start_on_target(stub: &Stub, target: &Arc<dyn Target>, op: Op, result: &Arc<Deferred>) {
+    let refused = has_reserved(&op.path).then(|| reserved(&op));
     let Op {
         path,
-        args,
+        action,
         admission,
     } = op;
-    let future = if has_reserved(&path) {
-        let outcome = match args {
-            Some(_) => Err(not_a_function(&path)),
-            None => Ok(Value::Undefined),
-        };
-        ready(outcome).boxed()
-    } else {
-        match args {
-            None if path.is_empty() => ready(Ok(Value::Stub(stub.clone()))).boxed(),
-            None => guarded(|| target.clone().get(path)),
-            Some(args) => call_when_settled(target, path, args, admission.as_ref()),
-        }
+    let future = match (refused, action) {
+        (Some(outcome), _) => ready(outcome).boxed(),
+        (None, Action::Call(args)) => call_when_settled(target, path, args, admission.as_ref()),
+        (None, _) if path.is_empty() => ready(Ok(Value::Stub(stub.clone()))).boxed(),
+        (None, _) => guarded(|| target.clone().get(path)),
     };
     result.run(future, move |this, outcome| match admission {
         Some(admission) => admission.finish(this, outcome),

@@ -19,6 +19,19 @@ pub struct ErrorValue {
     pub stack: Option<String>,
     /// The error's own properties, such as `code` and `details`.
     pub props: Object,
+    source: Source,
+}
+
+/// Who made an error. Never sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Source {
+    /// This side.
+    #[default]
+    Here,
+    /// The peer, as its answer to one call or as a value.
+    Peer,
+    /// The end of the session, whoever ended it.
+    Ended,
 }
 
 impl ErrorValue {
@@ -29,7 +42,30 @@ impl ErrorValue {
             message: message.into(),
             stack: None,
             props: Object::new(),
+            source: Source::Here,
         }
+    }
+
+    /// Whether the peer made it: whatever it says, and whatever its `code`, is
+    /// then the peer's word alone.
+    pub fn is_from_peer(&self) -> bool {
+        self.source == Source::Peer
+    }
+
+    /// Whether the session ended before there was an answer. A peer cannot
+    /// forge this by an answer, as it can the `code`.
+    pub fn is_end_of_session(&self) -> bool {
+        self.source == Source::Ended
+    }
+
+    pub(crate) fn said_by_peer(mut self) -> Self {
+        self.source = Source::Peer;
+        self
+    }
+
+    pub(crate) fn ended_session(mut self) -> Self {
+        self.source = Source::Ended;
+        self
     }
 
     /// A plain `Error` with a `code`.
@@ -88,6 +124,7 @@ impl Clone for ErrorValue {
             message: self.message.clone(),
             stack: self.stack.clone(),
             props: self.props.clone_without_streams(),
+            source: self.source,
         }
     }
 }

@@ -84,7 +84,7 @@ impl Value {
             }
             Self::BigInt(_) => "a big integer",
             Self::Date(_) => "a date",
-            Self::Bytes(_) => "bytes",
+            Self::Bytes(_) | Self::TypedArray(_) => "bytes",
             Self::Error(_) => "an error",
             Self::Headers(_) => "headers",
             Self::Request(_) => "a request",

@@ -1,5 +1,17 @@
 //! How much a peer may ask of this side.
 
+/// The newest version of npm `capnweb` whose forms the peer is known to read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// 0.8 and later: addresses are sent as strings, typed arrays as bytes, and
+    /// received typed arrays are read as bytes.
+    #[default]
+    V0_8,
+    /// 0.11 and later: addresses and typed arrays keep their types both ways.
+    V0_11,
+}
+
 /// Bounds of one session, each with a default.
 ///
 /// A breach ends either the one call or stream that caused it or, where the
@@ -37,6 +49,15 @@ pub struct Limits {
     /// Bytes queued for the peer at which a call is refused, and a message that
     /// cannot wait ends the session. 128 MiB.
     pub queue_max_bytes: usize,
+    /// Instructions that one received `map` may run, over all elements and the
+    /// maps inside it. 32,768.
+    pub map_steps: usize,
+    /// Bytes of instructions that it may so read, each as often as it runs. 16 MiB.
+    pub map_bytes: usize,
+    /// Bytes of one HTTP batch, sent or received. 64 MiB.
+    pub batch_bytes: usize,
+    /// What the peer reads.
+    pub dialect: Dialect,
 }
 
 const MIB: usize = 1024 * 1024;
@@ -58,6 +79,10 @@ impl Default for Limits {
             stream_window: 4 * MIB,
             queue_bytes: MIB,
             queue_max_bytes: 128 * MIB,
+            map_steps: 32_768,
+            map_bytes: 16 * MIB,
+            batch_bytes: 64 * MIB,
+            dialect: Dialect::V0_8,
         }
     }
 }

@@ -12,6 +12,15 @@ pub(crate) struct Meter(Arc<AtomicUsize>);
 pub(crate) struct Charge {
     meter: Meter,
     amount: usize,
+    /// The same amount of what several sessions share.
+    shared: Option<Box<Charge>>,
+}
+
+impl Charge {
+    pub(crate) fn with(mut self, shared: Charge) -> Self {
+        self.shared = Some(Box::new(shared));
+        self
+    }
 }
 
 impl Meter {
@@ -29,6 +38,7 @@ impl Meter {
         Some(Charge {
             meter: self.clone(),
             amount,
+            shared: None,
         })
     }
 }

@@ -135,7 +135,7 @@ impl View {
         })
     }
 
-    fn below(&self, path: &[Key]) -> Self {
+    pub(crate) fn below(&self, path: &[Key]) -> Self {
         let mut whole = self.path.clone();
         whole.extend_from_slice(path);
         Self {

@@ -35,6 +35,13 @@ impl Pending {
         Self(deferred)
     }
 
+    /// Asks the peer for the result without waiting for it; awaiting does, too.
+    #[must_use = "dropping it gives the call up"]
+    pub fn ask(self) -> Self {
+        self.0.demand();
+        self
+    }
+
     /// The result as a target of calls, before it has arrived.
     pub fn stub(&self) -> Stub {
         Stub::deferred(self.0.clone())

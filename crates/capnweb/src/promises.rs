@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
+
 use crate::codes;
 use crate::deferred::Deferred;
 use crate::error::ErrorValue;
@@ -25,11 +27,15 @@ pub(crate) async fn settle(
         if try_settle(&mut value, admission)? {
             return Ok(value);
         }
-        for deferred in unresolved(&value) {
-            if let Outcome::Rejected(error) = deferred.wait().await {
-                return Err(Arc::unwrap_or_clone(error));
+        // All at once: the first that fails ends it, whichever it is.
+        let waits = unresolved(&value).into_iter().map(|deferred| async move {
+            match deferred.wait().await {
+                Outcome::Value(_) => Ok(()),
+                Outcome::Rejected(error) => Err(error),
             }
-        }
+        });
+        let waited = try_join_all(waits).await;
+        waited.map_err(Arc::unwrap_or_clone)?;
     }
     Err(too_complex())
 }
@@ -45,6 +51,9 @@ pub(crate) fn try_settle(
         survey.visit(value, 0);
         if survey.too_deep {
             return Err(too_complex());
+        }
+        if let Some(error) = survey.rejected {
+            return Err(Arc::unwrap_or_clone(error));
         }
         if survey.promises == 0 {
             return Ok(true);
@@ -71,6 +80,7 @@ fn unresolved(value: &Value) -> Vec<Arc<Deferred>> {
 struct Survey {
     promises: usize,
     unresolved: Vec<Arc<Deferred>>,
+    rejected: Option<Arc<ErrorValue>>,
     too_deep: bool,
 }
 
@@ -83,10 +93,14 @@ impl Survey {
         match value {
             Value::Promise(stub) => {
                 self.promises += 1;
-                if let Inner::Deferred(deferred) = stub.inner()
-                    && deferred.outcome().is_none()
-                {
-                    self.unresolved.push(deferred.clone());
+                match stub.inner() {
+                    Inner::Rejected(error) => self.rejected = Some(error.clone()),
+                    Inner::Deferred(deferred) => match deferred.outcome() {
+                        None => self.unresolved.push(deferred.clone()),
+                        Some(Outcome::Rejected(error)) => self.rejected = Some(error),
+                        Some(Outcome::Value(_)) => {}
+                    },
+                    Inner::Target(_) | Inner::Import(_) | Inner::Variable(_) => {}
                 }
             }
             Value::Array(items) => items.iter().for_each(|item| self.visit(item, depth + 1)),
@@ -124,6 +138,7 @@ fn substitute(value: &mut Value, admission: Option<&Admission>) -> Result<(), Er
 fn result_of(stub: &Stub, admission: Option<&Admission>) -> Result<Value, ErrorValue> {
     match stub.inner() {
         Inner::Rejected(error) => Err(ErrorValue::clone(error)),
+        Inner::Variable(_) => Err(crate::map::variable()),
         Inner::Deferred(deferred) => match deferred.outcome() {
             Some(Outcome::Value(view)) => {
                 if let Some(admission) = admission {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::deferred::Deferred;
 use crate::dispatch::{self, Op};
 use crate::error::ErrorValue;
+use crate::map::{MapBuilder, Variable};
 use crate::path::IntoPath;
 use crate::pending::Pending;
 use crate::session::ImportLink;
@@ -26,6 +27,8 @@ pub(crate) enum Inner {
     Deferred(Arc<Deferred>),
     /// Nothing: every call fails.
     Rejected(Arc<ErrorValue>),
+    /// A value inside a `map` that is being described.
+    Variable(Variable),
 }
 
 impl Stub {
@@ -46,6 +49,10 @@ impl Stub {
     /// A reference on which every call fails with the error.
     pub fn rejected(error: ErrorValue) -> Self {
         Self::new(Inner::Rejected(Arc::new(error)))
+    }
+
+    pub(crate) fn undefined() -> Self {
+        Self::deferred(Deferred::done(Ok(Value::Undefined).into()))
     }
 
     pub(crate) fn new(inner: Inner) -> Self {
@@ -87,6 +94,37 @@ impl Stub {
         Pending::new(dispatch::on_stub(self, Op::call(path.into_path(), args)))
     }
 
+    /// Has the peer apply a function to this value, or to each element of it if
+    /// it is a list, without a round trip for each: see [`MapBuilder`]. What is
+    /// `null` or `undefined` stays so. `path` leads to the value to map.
+    ///
+    /// ```no_run
+    /// # async fn example(main: capnweb::Stub) -> Result<(), capnweb::ErrorValue> {
+    /// let users = main.call("users.list", vec![]).stub();
+    /// let names = users.map("", |map| {
+    ///     let name = map.call(&map.input(), "name", vec![]);
+    ///     map.call(&main, "greet", vec![name.into_promise()]).into_promise()
+    /// });
+    /// let greetings = names.await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn map(
+        &self,
+        path: impl IntoPath,
+        describe: impl FnOnce(&mut MapBuilder) -> Value,
+    ) -> Pending {
+        Pending::new(match MapBuilder::build(describe) {
+            Ok(mapping) => dispatch::on_stub(self, Op::map(path.into_path(), mapping)),
+            Err(error) => Deferred::rejected(error),
+        })
+    }
+
+    /// What this comes to, as an argument or a part of a value: the receiver
+    /// gets the value instead of a reference.
+    pub fn into_promise(self) -> Value {
+        Value::Promise(self)
+    }
+
     /// Reads a property.
     pub fn get(&self, path: impl IntoPath) -> Pending {
         Pending::new(dispatch::on_stub(self, Op::get(path.into_path())))
@@ -100,6 +138,7 @@ impl fmt::Debug for Stub {
             Inner::Import(link) => write!(out, "Stub(import {})", link.id()),
             Inner::Deferred(deferred) => write!(out, "Stub({deferred:?})"),
             Inner::Rejected(error) => write!(out, "Stub(rejected: {error})"),
+            Inner::Variable(_) => out.write_str("Stub(variable of a map)"),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::object::Object;
 use crate::path::{Key, is_reserved};
 use crate::stream::{ReadableStream, WritableStream};
 use crate::stub::Stub;
+use crate::typed_array::TypedArray;
 
 /// A value as JavaScript knows it.
 ///
@@ -31,15 +32,17 @@ pub enum Value {
     BigInt(BigInt),
     /// A date in milliseconds since 1970; not a number for an invalid one.
     Date(f64),
-    /// Bytes, of whichever typed array.
+    /// Bytes. Every typed array, unless the dialect tells them apart.
     Bytes(Bytes),
+    /// A typed array other than `Uint8Array`.
+    TypedArray(Box<TypedArray>),
     /// A list.
     Array(Vec<Value>),
     /// A plain object.
     Object(Object),
     /// An error as a value.
     Error(Box<ErrorValue>),
-    /// An address. Sent as a string, for older peers know no addresses.
+    /// An address. Sent as a string to peers that know no addresses.
     Url(String),
     /// HTTP header fields.
     Headers(Vec<(String, String)>),
@@ -114,6 +117,7 @@ impl Value {
     pub fn as_bytes(&self) -> Option<&Bytes> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
+            Self::TypedArray(array) => Some(array.bytes()),
             _ => None,
         }
     }
@@ -161,6 +165,7 @@ impl Value {
             Self::BigInt(number) => Self::BigInt(number.clone()),
             Self::Date(time) => Self::Date(*time),
             Self::Bytes(bytes) => Self::Bytes(bytes.clone()),
+            Self::TypedArray(array) => Self::TypedArray(array.clone()),
             Self::Array(items) => {
                 Self::Array(items.iter().map(Self::clone_without_streams).collect())
             }
@@ -226,6 +231,7 @@ impl Value {
                 Self::String(text) | Self::Url(text) => text.len(),
                 Self::BigInt(number) => number.as_str().len(),
                 Self::Bytes(bytes) => bytes.len(),
+                Self::TypedArray(array) => array.bytes().len(),
                 Self::Array(items) => items.iter().map(Self::weight).sum(),
                 Self::Object(object) => object.weight(),
                 Self::Error(error) => error.weight(),
@@ -308,6 +314,12 @@ impl From<Bytes> for Value {
 impl From<Vec<u8>> for Value {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes.into())
+    }
+}
+
+impl From<TypedArray> for Value {
+    fn from(array: TypedArray) -> Self {
+        Self::TypedArray(Box::new(array))
     }
 }
 

@@ -7,6 +7,8 @@
 mod adapters;
 mod data_dir;
 mod error;
+#[cfg(test)]
+mod hostile;
 mod housekeeping;
 mod http;
 mod keys;

@@ -42,11 +42,22 @@ impl Server {
     /// # Errors
     /// [`ServeError`], each with the way out.
     pub async fn start(options: Options) -> Result<Self, ServeError> {
+        Self::start_on(options, None).await
+    }
+
+    /// As [`Server::start`], on another driver than the options say.
+    pub(crate) async fn start_on(
+        options: Options,
+        given: Option<Arc<dyn Driver>>,
+    ) -> Result<Self, ServeError> {
         let (data_dir, key, store, snapshots) = open(&options).await?;
         let generation = next_generation(&store).await?;
         let projects = Projects::open(store.clone()).await?;
         let keys = Keys::open(key, store.clone()).await?;
-        let (driver, obstacle) = driver(&options, data_dir.root(), generation).await;
+        let (driver, obstacle) = match given {
+            Some(driver) => (driver, None),
+            None => driver(&options, data_dir.root(), generation).await,
+        };
         let volumes = DirectoryVolumes::open(data_dir.root());
         let volumes: Arc<dyn VolumeStore> =
             Arc::new(volumes.map_err(|error| ServeError::Volumes(error.to_string()))?);

@@ -8,13 +8,30 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use super::scan::first_special;
 use crate::codes;
 use crate::error::ErrorValue;
-use crate::limits::Limits;
+use crate::limits::{Dialect, Limits};
+use crate::map::{Frames, variable};
 use crate::object::Object;
 use crate::outcome::Outcome;
 use crate::path::{Key, is_reserved};
 use crate::session::{Exporter, Shared};
 use crate::stub::{Inner, Stub};
 use crate::value::{Value, whole};
+
+/// What references in an expression become.
+pub(crate) enum Place<'a> {
+    /// Nothing: they are refused.
+    Bare,
+    /// Places in the tables of a session.
+    Session(Exporter<'a>),
+    /// Variables and captures of a `map`.
+    Map(&'a mut Frames),
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn of(session: &'a Arc<Shared>) -> Self {
+        Self::Session(Exporter::new(session))
+    }
+}
 
 /// Writes one message.
 ///
@@ -23,7 +40,8 @@ use crate::value::{Value, whole};
 /// [`commit`](Self::commit), or drops the encoder, which takes them back.
 pub(crate) struct Encoder<'a> {
     out: String,
-    exporter: Option<Exporter<'a>>,
+    place: Place<'a>,
+    dialect: Dialect,
     depth: usize,
     most: usize,
 }
@@ -31,10 +49,11 @@ pub(crate) struct Encoder<'a> {
 pub(super) type Encoded = Result<(), ErrorValue>;
 
 impl<'a> Encoder<'a> {
-    pub(crate) fn new(session: Option<&'a Arc<Shared>>, limits: &Limits) -> Self {
+    pub(crate) fn new(place: Place<'a>, limits: &Limits) -> Self {
         Self {
             out: String::new(),
-            exporter: session.map(Exporter::new),
+            place,
+            dialect: limits.dialect,
             depth: limits.depth,
             most: limits.send_bytes,
         }
@@ -50,8 +69,8 @@ impl<'a> Encoder<'a> {
     }
 
     /// The message was sent: what it refers to stays.
-    pub(crate) fn commit(mut self) {
-        if let Some(exporter) = self.exporter.take() {
+    pub(crate) fn commit(self) {
+        if let Place::Session(exporter) = self.place {
             exporter.commit();
         }
     }
@@ -64,7 +83,7 @@ impl<'a> Encoder<'a> {
         self.out.push_str(&number.to_string());
     }
 
-    pub(super) fn room(&self, more: usize) -> Encoded {
+    pub(crate) fn room(&self, more: usize) -> Encoded {
         if self.out.len().saturating_add(more) > self.most {
             return Err(ErrorValue::coded(
                 codes::MESSAGE_TOO_LARGE,
@@ -93,7 +112,17 @@ impl<'a> Encoder<'a> {
             Value::Stub(stub) => self.stub(stub, depth),
             Value::Promise(stub) => self.promise(stub, depth),
             Value::Readable(_) | Value::Writable(_) | Value::Blob(_) => self.stream(value.take()),
-            Value::Bytes(bytes) => self.bytes(bytes),
+            Value::Bytes(bytes) => self.bytes(bytes, None),
+            Value::TypedArray(array) => {
+                let modern = self.dialect != Dialect::V0_8;
+                self.bytes(array.bytes(), modern.then(|| array.kind().name()))
+            }
+            Value::Url(url) if self.dialect != Dialect::V0_8 => {
+                self.raw("[\"url\",");
+                self.string(url)?;
+                self.raw("]");
+                Ok(())
+            }
             Value::String(text) | Value::Url(text) => self.string(text),
             _ => self.atom(value),
         }
@@ -175,12 +204,16 @@ impl<'a> Encoder<'a> {
         self.room(0)
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> Encoded {
-        let length = bytes.len() / 3 * 4 + 16;
+    fn bytes(&mut self, bytes: &[u8], kind: Option<&str>) -> Encoded {
+        let length = bytes.len() / 3 * 4 + 48;
         self.room(length)?;
         self.out.reserve(length);
         self.raw("[\"bytes\",\"");
         STANDARD_NO_PAD.encode_string(bytes, &mut self.out);
+        if let Some(kind) = kind {
+            self.raw("\",\"");
+            self.raw(kind);
+        }
         self.raw("\"]");
         Ok(())
     }
@@ -248,7 +281,7 @@ impl<'a> Encoder<'a> {
             match written {
                 Ok(()) => first = false,
                 // An error loses a property rather than getting lost itself.
-                Err(_) if lenient && self.exporter.is_none() => self.out.truncate(start),
+                Err(_) if lenient && matches!(self.place, Place::Bare) => self.out.truncate(start),
                 Err(error) => return Err(error),
             }
         }
@@ -283,9 +316,15 @@ impl<'a> Encoder<'a> {
     }
 
     fn exporter(&mut self, what: &str) -> Result<&mut Exporter<'a>, ErrorValue> {
-        self.exporter.as_mut().ok_or_else(|| {
-            ErrorValue::type_error(format!("Cannot serialize {what} without an RPC session."))
-        })
+        match &mut self.place {
+            Place::Session(exporter) => Ok(exporter),
+            Place::Bare => Err(ErrorValue::type_error(format!(
+                "Cannot serialize {what} without an RPC session."
+            ))),
+            Place::Map(_) => Err(ErrorValue::type_error(format!(
+                "Cannot send {what} inside a mapper function."
+            ))),
+        }
     }
 
     fn tagged(&mut self, tag: &str, id: i64) -> Encoded {
@@ -298,6 +337,10 @@ impl<'a> Encoder<'a> {
     }
 
     fn stub(&mut self, stub: &Stub, depth: usize) -> Encoded {
+        if let Place::Map(frames) = &mut self.place {
+            let id = frames.place_of(stub)?;
+            return self.tagged("import", id);
+        }
         let exporter = self.exporter("a reference")?;
         if let Some(id) = exporter.import_of(stub) {
             return self.tagged("import", id);
@@ -308,8 +351,16 @@ impl<'a> Encoder<'a> {
         {
             return self.value(&mut Value::Stub(inner), depth + 1);
         }
+        if let Inner::Variable(_) = stub.inner() {
+            return Err(variable());
+        }
         let id = self.exporter("a reference")?.export(stub)?;
         self.tagged("export", id)
+    }
+
+    /// A reference that a `map` captures.
+    pub(crate) fn capture(&mut self, stub: &Stub) -> Encoded {
+        self.stub(stub, 0)
     }
 
     fn promise(&mut self, stub: &Stub, depth: usize) -> Encoded {
@@ -322,7 +373,14 @@ impl<'a> Encoder<'a> {
                     return encoded;
                 }
             }
-            Inner::Rejected(_) => {}
+            Inner::Rejected(_) | Inner::Variable(_) => {}
+        }
+        if let Place::Map(frames) = &mut self.place {
+            let id = frames.place_of(stub)?;
+            return self.tagged("pipeline", id);
+        }
+        if let Inner::Variable(_) = stub.inner() {
+            return Err(variable());
         }
         let exporter = self.exporter("a promise")?;
         if let Some(id) = exporter.import_of(stub) {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::shared::Shared;
+use crate::budget::Kind;
 use crate::codes;
 use crate::deferred::Deferred;
 use crate::error::ErrorValue;
@@ -22,7 +23,7 @@ struct Inner {
 fn too_many() -> ErrorValue {
     ErrorValue::coded(
         codes::TOO_MANY_CALLS,
-        "Too many calls, or too much in their arguments, wait on this session; wait for some results first.",
+        "Too many calls, or too much in their arguments, wait on this session or on others of the same caller; wait for some results first.",
     )
 }
 
@@ -30,29 +31,28 @@ impl Admission {
     /// Admits a call whose message is so many bytes.
     pub(super) fn new(session: &Arc<Shared>, bytes: usize) -> Result<Self, ErrorValue> {
         let limits = session.limits();
-        let calls = session
-            .calls
-            .charge(1, limits.pending_calls)
-            .ok_or_else(too_many)?;
-        let bytes = session
-            .call_bytes
-            .charge(bytes, limits.pending_bytes)
-            .ok_or_else(too_many)?;
+        let calls = session.charge(&session.calls, Kind::Calls, 1, limits.pending_calls);
+        let calls = calls.ok_or_else(too_many)?;
+        let most = limits.pending_bytes;
+        let bytes = session.charge(&session.call_bytes, Kind::Bytes, bytes, most);
+        let bytes = bytes.ok_or_else(too_many)?;
         Ok(Self(Arc::new(Inner {
             session: session.clone(),
             charges: Mutex::new(vec![calls, bytes]),
         })))
     }
 
+    /// Admits one more call on the same session.
+    pub(crate) fn another(&self, bytes: usize) -> Result<Self, ErrorValue> {
+        Self::new(&self.0.session, bytes)
+    }
+
     /// Admits more bytes of arguments.
     pub(crate) fn grow(&self, bytes: usize) -> Result<(), ErrorValue> {
         let session = &self.0.session;
         let limit = session.limits().pending_bytes;
-        let charge = session
-            .call_bytes
-            .charge(bytes, limit)
-            .ok_or_else(too_many)?;
-        lock(&self.0.charges).push(charge);
+        let charge = session.charge(&session.call_bytes, Kind::Bytes, bytes, limit);
+        lock(&self.0.charges).push(charge.ok_or_else(too_many)?);
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl Admission {
             Outcome::Rejected(error) => error.weight(),
         };
         let session = &self.0.session;
-        match session.results.charge(weight, session.limits().result_bytes) {
+        match session.charge_result(weight) {
             Some(charge) => {
                 deferred.hold_charge(charge);
                 outcome

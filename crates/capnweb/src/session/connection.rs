@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::link::{ImportLink, Lifeline};
 use super::shared::Shared;
+use crate::budget::Budget;
 use crate::codes;
 use crate::error::ErrorValue;
 use crate::limits::Limits;
 use crate::object::Object;
 use crate::stub::{Inner, Stub};
+use crate::target::Target;
 use crate::value::Value;
 
 /// A session. Clones share it.
@@ -57,6 +59,8 @@ pub enum CloseReason {
     },
     /// The transport failed.
     Failed(String),
+    /// The HTTP request that carried the batch is answered; nothing more comes.
+    BatchEnded,
 }
 
 impl CloseReason {
@@ -71,6 +75,7 @@ impl CloseReason {
                 ErrorValue::new("Error", format!("Peer closed WebSocket: {code} {reason}"))
             }
             Self::Failed(_) => ErrorValue::new("Error", "WebSocket connection failed."),
+            Self::BatchEnded => ErrorValue::new("Error", "Batch RPC request ended."),
         };
         if error.props.get("code").is_none() {
             error.props.insert("code", codes::DISCONNECTED);
@@ -81,13 +86,22 @@ impl CloseReason {
             }
             error.props.insert("details", Value::Object(details));
         }
-        error
+        error.ended_session()
     }
 }
 
 impl Connection {
     pub(super) fn new(shared: Arc<Shared>, lifeline: Arc<Lifeline>) -> Self {
         Self { shared, lifeline }
+    }
+
+    /// A session whose messages are carried by hand.
+    pub(crate) fn without_transport(
+        main: Option<Arc<dyn Target>>,
+        limits: Limits,
+    ) -> (Self, Arc<Shared>) {
+        let (shared, lifeline) = Shared::new(main, limits);
+        (Self::new(shared.clone(), lifeline), shared)
     }
 
     /// The peer's main object.
@@ -113,6 +127,13 @@ impl Connection {
     /// stays. A server can so start tight and widen once it knows the caller.
     pub fn set_limits(&self, limits: Limits) {
         self.shared.set_limits(limits);
+    }
+
+    /// Counts what the peer makes this side hold from now on towards a budget,
+    /// too. A call or result for which there is no room is refused as one
+    /// beyond the session's own limits is.
+    pub fn share(&self, budget: &Budget) {
+        self.shared.share(budget.clone());
     }
 
     /// Ends the session and tells the peer why.

@@ -125,7 +125,7 @@ async fn farewell<T: Transport>(
         CloseReason::Aborted(error) => (ABORTED, error.message.as_str()),
         CloseReason::PeerAborted(_) => (ABORTED, ""),
         CloseReason::Dropped => (1000, ""),
-        CloseReason::PeerClosed { .. } | CloseReason::Failed(_) => {
+        CloseReason::PeerClosed { .. } | CloseReason::Failed(_) | CloseReason::BatchEnded => {
             let _ = sink.close().await;
             return;
         }

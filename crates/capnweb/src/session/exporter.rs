@@ -98,6 +98,7 @@ impl<'a> Exporter<'a> {
         let deferred = match stub.inner() {
             Inner::Deferred(deferred) => deferred.clone(),
             Inner::Rejected(error) => Deferred::done(Outcome::Rejected(error.clone())),
+            Inner::Variable(_) => Deferred::rejected(crate::map::variable()),
             Inner::Target(_) | Inner::Import(_) => {
                 Deferred::done(Outcome::from(Ok(stub.clone().into())))
             }

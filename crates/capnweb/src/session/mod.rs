@@ -4,6 +4,7 @@
 //! target or a task of the application is run or dropped.
 
 mod admission;
+mod collect;
 mod connection;
 mod driver;
 mod exporter;
@@ -18,9 +19,11 @@ mod tables;
 use std::sync::Arc;
 
 pub(crate) use admission::Admission;
+pub(crate) use collect::Collected;
 pub use connection::{CloseReason, Connection, Stats, WeakConnection};
 pub(crate) use exporter::Exporter;
 pub(crate) use link::ImportLink;
+pub(crate) use read::too_large;
 pub(crate) use shared::Shared;
 
 use crate::limits::Limits;

@@ -8,9 +8,10 @@ use super::receive::Referent;
 use super::send::release_message;
 use super::shared::Shared;
 use super::tables::{Export, ExportKind, Import, ImportKind};
-use crate::codec::{Decoder, Fault};
+use crate::codec::{Decoder, Fault, Scope};
 use crate::codes;
 use crate::deferred::Deferred;
+use crate::dispatch::Action;
 use crate::error::ErrorValue;
 use crate::lock::lock;
 use crate::outcome::{Outcome, View};
@@ -31,7 +32,7 @@ impl Shared {
         if text.len() > limits.receive_bytes {
             return Err(Fault::Fatal(Box::new(too_large(limits.receive_bytes))));
         }
-        let mut decoder = Decoder::new(text, Some(self), &limits);
+        let mut decoder = Decoder::new(text, Scope::Session(self), &limits);
         if !decoder.scan().take(b'[') || decoder.scan().peek() != Some(b'"') {
             return Err(bad(text));
         }
@@ -110,11 +111,12 @@ impl Shared {
             Ok(Value::Promise(stub)) => match stub.inner() {
                 Inner::Deferred(deferred) => deferred.clone(),
                 Inner::Rejected(error) => Deferred::done(Outcome::Rejected(error.clone())),
+                Inner::Variable(_) => Deferred::rejected(crate::map::variable()),
                 Inner::Target(_) | Inner::Import(_) => {
                     Deferred::done(Ok(Value::Stub(stub.clone())).into())
                 }
             },
-            Ok(value) => match self.results.charge(size, self.limits().result_bytes) {
+            Ok(value) => match self.charge_result(size) {
                 Some(charge) => {
                     let deferred = Deferred::done(Outcome::Value(View::new(value)));
                     deferred.hold_charge(charge);
@@ -157,10 +159,10 @@ impl Shared {
                                 Err(error) => session.reject_message(id, &error),
                             });
                         });
-                        self.on_sink(&channel, &call.path, Some(call.args), size, ack);
+                        self.on_sink(&channel, &call.path, Action::Call(call.args), size, ack);
                         return Ok(());
                     }
-                    referent => self.refer_call(referent, call.path, Some(call.args), size),
+                    referent => self.refer_op(referent, call.path, Action::Call(call.args), size),
                 }
             }
             None => {
@@ -301,8 +303,10 @@ fn answered(import: Import, outcome: Outcome) {
 fn as_error(value: Value) -> ErrorValue {
     match value {
         Value::Error(error) => *error,
-        Value::String(text) => ErrorValue::new("Error", text),
-        other => ErrorValue::new("Error", "The peer rejected the call.").with_prop("reason", other),
+        Value::String(text) => ErrorValue::new("Error", text).said_by_peer(),
+        other => ErrorValue::new("Error", "The peer rejected the call.")
+            .with_prop("reason", other)
+            .said_by_peer(),
     }
 }
 
@@ -316,7 +320,7 @@ fn bad(text: &str) -> Fault {
     Fault::fatal(format!("bad RPC message: {shown}"))
 }
 
-pub(super) fn too_large(limit: usize) -> ErrorValue {
+pub(crate) fn too_large(limit: usize) -> ErrorValue {
     ErrorValue::coded(
         codes::MESSAGE_TOO_LARGE,
         format!("Incoming message exceeds maximum size of {limit} bytes."),

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use super::admission::Admission;
+use super::collect::Asked;
 use super::connection::CloseReason;
 use super::link::ImportLink;
 use super::shared::Shared;
 use super::tables::{Export, ExportKind, Import, ImportKind};
-use crate::codec::Fault;
+use crate::budget::Kind;
+use crate::codec::{Fault, Use};
 use crate::codes;
 use crate::deferred::Deferred;
-use crate::dispatch::{self, Op};
+use crate::dispatch::{self, Action, Op};
 use crate::error::ErrorValue;
 use crate::lock::lock;
 use crate::outcome::Outcome;
@@ -45,12 +47,11 @@ impl Shared {
     pub(crate) fn refer(
         self: &Arc<Self>,
         id: i64,
-        path: Option<Path>,
-        args: Option<Vec<Value>>,
+        use_of: Use,
         size: usize,
     ) -> Result<Stub, Fault> {
         let referent = self.referent(id)?;
-        let Some(path) = path else {
+        let Use::Op(path, action) = use_of else {
             return Ok(match referent {
                 Referent::Stub(stub) => stub,
                 Referent::Result(deferred) => Stub::deferred(deferred),
@@ -59,14 +60,14 @@ impl Shared {
                 }
             });
         };
-        Ok(Stub::deferred(self.refer_call(referent, path, args, size)))
+        Ok(Stub::deferred(self.refer_op(referent, path, action, size)))
     }
 
-    pub(super) fn refer_call(
+    pub(super) fn refer_op(
         self: &Arc<Self>,
         referent: Referent,
         path: Path,
-        args: Option<Vec<Value>>,
+        mut action: Action,
         size: usize,
     ) -> Arc<Deferred> {
         if let Referent::Sink(channel) = referent {
@@ -78,16 +79,19 @@ impl Shared {
                     Err(error) => Outcome::Rejected(error),
                 });
             });
-            self.on_sink(&channel, &path, args, size, ack);
+            self.on_sink(&channel, &path, action, size, ack);
             return result;
         }
         let admission = match Admission::new(self, size) {
             Ok(admission) => admission,
             Err(error) => return Deferred::rejected(error),
         };
+        if let Action::Map(mapping) = &mut action {
+            mapping.admit(admission.clone());
+        }
         let op = Op {
             path,
-            args,
+            action,
             admission: Some(admission),
         };
         match referent {
@@ -104,21 +108,20 @@ impl Shared {
         &self,
         channel: &Arc<Channel>,
         path: &[Key],
-        args: Option<Vec<Value>>,
+        action: Action,
         size: usize,
         ack: Ack,
     ) {
-        let method = match path {
-            [Key::Name(name)] if args.is_some() => name.as_str(),
-            _ => "",
+        let (method, args) = match (path, action) {
+            ([Key::Name(name)], Action::Call(args)) => (name.as_str(), args),
+            _ => ("", Vec::new()),
         };
-        let first = args
-            .and_then(|args| args.into_iter().next())
-            .unwrap_or_default();
+        let first = args.into_iter().next().unwrap_or_default();
         match method {
             "write" => {
                 let limit = self.limits().stream_bytes;
-                let Some(charge) = self.stream_bytes.charge(size, limit) else {
+                let charge = self.charge(&self.stream_bytes, Kind::Bytes, size, limit);
+                let Some(charge) = charge else {
                     let error = Arc::new(ErrorValue::coded(
                         codes::STREAM_OVERFLOW,
                         format!(
@@ -306,7 +309,9 @@ impl Shared {
     /// Sends the outcome of an export when it is there.
     pub(super) fn resolve_when_done(self: &Arc<Self>, id: i64, deferred: Arc<Deferred>) {
         let session = self.clone();
+        let asked = Asked::new(self);
         let Some(task) = task::spawn(async move {
+            let _asked = asked;
             let outcome = deferred.wait().await;
             session.send_resolution(id, outcome).await;
         }) else {

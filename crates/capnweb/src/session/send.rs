@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
+use super::connection::CloseReason;
 use super::link::ImportLink;
 use super::shared::{Shared, not_reading};
 use super::tables::{Import, ImportKind};
-use crate::codec::Encoder;
+use crate::codec::{Encoder, Place};
 use crate::codes;
 use crate::deferred::Deferred;
-use crate::dispatch::Op;
+use crate::dispatch::{Action, Op};
 use crate::error::ErrorValue;
 use crate::lock::lock;
 use crate::outcome::Outcome;
@@ -68,16 +69,23 @@ impl Shared {
         let sent = if self.outbox.bytes() > limits.queue_max_bytes {
             Err(not_reading())
         } else {
-            let mut encoder = Encoder::new(Some(self), &limits);
-            encoder.raw("[\"push\",[\"pipeline\",");
+            let mut encoder = Encoder::new(Place::of(self), &limits);
+            let tag = match op.action {
+                Action::Map(_) => "remap",
+                _ => "pipeline",
+            };
+            encoder.raw("[\"push\",[\"");
+            encoder.raw(tag);
+            encoder.raw("\",");
             encoder.integer(target);
             encoder.raw(",");
-            let encoded = encoder.path(&op.path).and_then(|()| match &mut op.args {
-                Some(args) => {
+            let encoded = encoder.path(&op.path).and_then(|()| match &mut op.action {
+                Action::Get => Ok(()),
+                Action::Call(args) => {
                     encoder.raw(",");
                     encoder.list(args, 1)
                 }
-                None => Ok(()),
+                Action::Map(mapping) => mapping.encode(&mut encoder),
             });
             encoded.and_then(|()| {
                 encoder.raw("]]");
@@ -100,6 +108,9 @@ impl Shared {
         let mut tables = lock(&self.tables);
         if let Some(reason) = &tables.closed {
             return Err(reason.error(false));
+        }
+        if tables.mute {
+            return Err(CloseReason::BatchEnded.error(false));
         }
         if tables.imports.len() >= most {
             return Err(imports_full());
@@ -150,7 +161,7 @@ impl Shared {
         self.outbox.room(limits.queue_bytes).await;
         let rejected = match outcome {
             Outcome::Value(view) => {
-                let mut encoder = Encoder::new(Some(self), &limits);
+                let mut encoder = Encoder::new(Place::of(self), &limits);
                 encoder.raw("[\"resolve\",");
                 encoder.integer(id);
                 encoder.raw(",");
@@ -184,7 +195,7 @@ impl Shared {
     /// References in an error are not sent.
     pub(super) fn reject_message(&self, id: i64, error: &ErrorValue) -> String {
         let limits = self.limits();
-        let mut encoder = Encoder::new(None, &limits);
+        let mut encoder = Encoder::new(Place::Bare, &limits);
         let start = format!("[\"reject\",{id},");
         encoder.raw(&start);
         if encoder.value(&mut Value::from(error.clone()), 0).is_ok() {
@@ -198,7 +209,7 @@ impl Shared {
         if let Some(code) = error.code() {
             bare.props.insert("code", code);
         }
-        let mut encoder = Encoder::new(None, &limits);
+        let mut encoder = Encoder::new(Place::Bare, &limits);
         encoder.raw(&start);
         // Short text and a code always fit.
         let _ = encoder.value(&mut Value::from(bare), 0);
@@ -214,7 +225,7 @@ impl Shared {
         flow: &Arc<Flow>,
     ) -> Result<(), Arc<ErrorValue>> {
         let limits = self.limits();
-        let mut encoder = Encoder::new(Some(self), &limits);
+        let mut encoder = Encoder::new(Place::of(self), &limits);
         encoder.raw("[\"stream\",[\"pipeline\",");
         encoder.integer(target);
         encoder.raw(",[\"write\"],[");
@@ -237,7 +248,7 @@ impl Shared {
         let limits = self.limits();
         let (done, finished) = oneshot::channel();
         let text = {
-            let mut encoder = Encoder::new(None, &limits);
+            let mut encoder = Encoder::new(Place::Bare, &limits);
             encoder.raw("[\"stream\",[\"pipeline\",");
             encoder.integer(target);
             match abort {
@@ -258,6 +269,9 @@ impl Shared {
         let mut tables = lock(&self.tables);
         if let Some(reason) = &tables.closed {
             return Err(Arc::new(reason.error(false)));
+        }
+        if tables.mute {
+            return Err(Arc::new(CloseReason::BatchEnded.error(false)));
         }
         let id = tables.import_id();
         tables.imports.insert(id, Import::new(kind));

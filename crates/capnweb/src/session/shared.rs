@@ -1,6 +1,6 @@
 //! What all parts of a session share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use tokio::sync::watch;
@@ -9,12 +9,13 @@ use super::connection::{CloseReason, Stats};
 use super::link::Lifeline;
 use super::outbox::Outbox;
 use super::tables::{ExportKind, ImportKind, Tables};
-use crate::codec::Encoder;
+use crate::budget::{Budget, Kind};
+use crate::codec::{Encoder, Place};
 use crate::codes;
 use crate::error::ErrorValue;
 use crate::limits::Limits;
 use crate::lock::lock;
-use crate::meter::Meter;
+use crate::meter::{Charge, Meter};
 use crate::outcome::Outcome;
 use crate::stub::Stub;
 use crate::target::Target;
@@ -28,6 +29,10 @@ pub(crate) struct Shared {
     pub(super) call_bytes: Meter,
     pub(super) results: Meter,
     pub(super) stream_bytes: Meter,
+    /// Results that the peer has asked for and not got.
+    pub(super) asked: AtomicUsize,
+    /// What it shares with other sessions.
+    budget: Mutex<Option<Budget>>,
     limits: Mutex<Limits>,
     lifeline: OnceLock<Weak<Lifeline>>,
     let_go: AtomicBool,
@@ -50,6 +55,8 @@ impl Shared {
             call_bytes: Meter::default(),
             results: Meter::default(),
             stream_bytes: Meter::default(),
+            asked: AtomicUsize::new(0),
+            budget: Mutex::default(),
             limits: Mutex::new(limits),
             lifeline: OnceLock::new(),
             let_go: AtomicBool::new(false),
@@ -64,12 +71,36 @@ impl Shared {
         self.lifeline.get().and_then(Weak::upgrade)
     }
 
-    pub(super) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         *lock(&self.limits)
     }
 
     pub(super) fn set_limits(&self, limits: Limits) {
         *lock(&self.limits) = limits;
+    }
+
+    pub(super) fn share(&self, budget: Budget) {
+        *lock(&self.budget) = Some(budget);
+    }
+
+    /// Takes room on this session and, if it shares some, with the others.
+    pub(super) fn charge(
+        &self,
+        meter: &Meter,
+        kind: Kind,
+        amount: usize,
+        most: usize,
+    ) -> Option<Charge> {
+        let charge = meter.charge(amount, most)?;
+        match &*lock(&self.budget) {
+            None => Some(charge),
+            Some(budget) => Some(charge.with(budget.charge(kind, amount)?)),
+        }
+    }
+
+    pub(super) fn charge_result(&self, weight: usize) -> Option<Charge> {
+        let most = self.limits().result_bytes;
+        self.charge(&self.results, Kind::Bytes, weight, most)
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -95,7 +126,7 @@ impl Shared {
         self.let_go.load(Ordering::Acquire)
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.borrow().is_some()
     }
 
@@ -129,7 +160,7 @@ impl Shared {
     }
 
     /// Ends the session: the first reason stays.
-    pub(super) fn close(&self, reason: CloseReason) {
+    pub(crate) fn close(&self, reason: CloseReason) {
         let (imports, exports) = {
             let mut tables = lock(&self.tables);
             if tables.closed.is_some() {
@@ -180,11 +211,17 @@ pub(super) fn not_reading() -> ErrorValue {
 }
 
 fn abort_message(error: &ErrorValue, limits: &Limits) -> String {
-    let mut encoder = Encoder::new(None, limits);
+    let mut encoder = Encoder::new(Place::Bare, limits);
     encoder.raw("[\"abort\",");
     if encoder.value(&mut Value::from(error.clone()), 0).is_err() {
         return "[\"abort\",[\"error\",\"Error\",\"The session was aborted.\"]]".to_owned();
     }
     encoder.raw("]");
     encoder.into_text()
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("Session").field(&self.stats()).finish()
+    }
 }

@@ -109,6 +109,8 @@ pub(super) struct Tables {
     /// The id of our next export.
     next_export: i64,
     pub(super) closed: Option<CloseReason>,
+    /// Nothing that is sent will be answered.
+    pub(super) mute: bool,
 }
 
 impl Tables {
@@ -121,6 +123,7 @@ impl Tables {
             next_import: 1,
             next_export: -1,
             closed: None,
+            mute: false,
         }
     }
 

@@ -24,8 +24,13 @@ impl Drop for Node {
 }
 
 async fn connect(main: Option<Arc<dyn Target>>) -> (Node, Connection) {
-    let start = tokio::task::spawn_blocking(|| {
+    connect_to("capnweb", main, Limits::default()).await
+}
+
+async fn start(library: &'static str) -> (Node, u16) {
+    let start = tokio::task::spawn_blocking(move || {
         let mut child = node("capnweb-server.mjs")
+            .arg(library)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -35,8 +40,15 @@ async fn connect(main: Option<Arc<dyn Target>>) -> (Node, Connection) {
         BufReader::new(output).read_line(&mut line).unwrap();
         (Node(child), line.trim().parse::<u16>().unwrap())
     });
-    let (node, port) = within(start).await.unwrap();
-    let limits = Limits::default();
+    within(start).await.unwrap()
+}
+
+async fn connect_to(
+    library: &'static str,
+    main: Option<Arc<dyn Target>>,
+    limits: Limits,
+) -> (Node, Connection) {
+    let (node, port) = start(library).await;
     let io = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let socket = ws::client(io, &format!("ws://127.0.0.1:{port}/"), &limits)
         .await
@@ -48,9 +60,18 @@ async fn connect(main: Option<Arc<dyn Target>>) -> (Node, Connection) {
 
 #[tokio::test]
 async fn our_client_gets_along_with_the_official_server() {
+    everything("capnweb").await;
+}
+
+#[tokio::test]
+async fn our_client_gets_along_with_the_official_server_of_version_0_8() {
+    everything("capnweb-08").await;
+}
+
+async fn everything(library: &'static str) {
     let greet =
         methods(|_, args| async move { Ok(format!("hello {}", args[0].as_str().unwrap()).into()) });
-    let (_node, connection) = connect(greet).await;
+    let (_node, connection) = connect_to(library, greet, Limits::default()).await;
     let api = connection.main();
 
     // Values.
@@ -152,7 +173,16 @@ async fn our_client_gets_along_with_the_official_server() {
 
 #[tokio::test]
 async fn streams_run_between_our_client_and_the_official_server() {
-    let (_node, connection) = connect(None).await;
+    streams("capnweb").await;
+}
+
+#[tokio::test]
+async fn streams_run_between_our_client_and_the_official_server_of_version_0_8() {
+    streams("capnweb-08").await;
+}
+
+async fn streams(library: &'static str) {
+    let (_node, connection) = connect_to(library, None, Limits::default()).await;
     let api = connection.main();
 
     // Read.
@@ -232,4 +262,162 @@ async fn the_end_of_the_official_server_is_told_as_its_own_client_tells_it() {
         "{error}"
     );
     assert_eq!(error.code(), Some(codes::DISCONNECTED));
+}
+
+#[tokio::test]
+async fn the_official_servers_apply_our_maps() {
+    for library in ["capnweb", "capnweb-08"] {
+        let (_node, connection) = connect_to(library, None, Limits::default()).await;
+        let api = connection.main();
+        let mapped = api.call("list", vec![3.into()]).stub().map("", |map| {
+            let sum = map.call(&api, "sum", vec![map.input().into_promise(), 10.into()]);
+            Value::Object([("sum", sum.into_promise())].into_iter().collect())
+        });
+        let expected = serde_json::json!([{"sum": 10}, {"sum": 11}, {"sum": 12}]);
+        assert_eq!(within(mapped).await.unwrap().to_json().unwrap(), expected);
+        let given = Value::from_json(serde_json::json!([[1, 2], [3]]));
+        let lists = api.call("echo", vec![given]).stub();
+        let nested = lists.map("", |map| {
+            let list = map.input();
+            map.map(&list, "", |inner| {
+                inner
+                    .call(&api, "sum", vec![inner.input().into_promise(), 1.into()])
+                    .into_promise()
+            })
+            .into_promise()
+        });
+        let expected = serde_json::json!([[2, 3], [4]]);
+        assert_eq!(within(nested).await.unwrap().to_json().unwrap(), expected);
+        let counters = api.call("counters", vec![2.into()]).stub();
+        let added = counters.map("", |map| {
+            map.call(&map.input(), "add", vec![5.into()]).into_promise()
+        });
+        assert_eq!(
+            within(added).await.unwrap().to_json().unwrap(),
+            serde_json::json!([5, 6])
+        );
+        drop((counters, lists));
+        eventually("tables are back to their base", || {
+            let stats = connection.stats();
+            (stats.imports, stats.exports) == (1, 1)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn blobs_requests_and_responses_reach_the_official_servers() {
+    for library in ["capnweb", "capnweb-08"] {
+        let (_node, connection) = connect_to(library, None, Limits::default()).await;
+        let api = connection.main();
+        let describe = |value: Value| {
+            let call = api.call("describe", vec![value]);
+            async move { within(call).await.unwrap().as_str().unwrap().to_owned() }
+        };
+        let (writer, content) = ReadableStream::channel(1024);
+        writer.write(b"content".to_vec()).await.unwrap();
+        writer.close();
+        let media_type = "text/x-test".to_owned();
+        let blob = Value::Blob(Box::new(capnweb::Blob {
+            media_type,
+            content,
+        }));
+        assert_eq!(describe(blob).await, "text/x-test content");
+        let headers = vec![("x-a".to_owned(), "1".to_owned())];
+        let request = capnweb::Request {
+            url: "https://example.com/p".into(),
+            method: "POST".into(),
+            headers: headers.clone(),
+            body: "data".into(),
+            init: Object::new(),
+        };
+        let request = describe(Value::Request(Box::new(request))).await;
+        assert_eq!(request, "POST https://example.com/p 1 data");
+        let response = capnweb::Response {
+            status: 404,
+            status_text: "Gone".into(),
+            headers: headers.clone(),
+            body: b"body".to_vec().into(),
+            init: Object::new(),
+        };
+        assert_eq!(
+            describe(Value::Response(Box::new(response))).await,
+            "404 1 body"
+        );
+        assert_eq!(describe(Value::Headers(headers)).await, "[[\"x-a\",\"1\"]]");
+        let Value::Blob(blob) = within(api.call("blob", vec!["text".into()])).await.unwrap() else {
+            panic!("no blob")
+        };
+        assert_eq!(blob.media_type, "text/x-test");
+        let mut content = blob.content;
+        let first = within(content.next()).await.unwrap().unwrap();
+        assert_eq!(first.as_bytes().unwrap().as_ref(), b"text");
+    }
+}
+
+#[tokio::test]
+async fn types_are_kept_where_the_peer_is_known_to_have_them() {
+    let typed =
+        || capnweb::TypedArray::new(capnweb::ArrayKind::Uint16Array, vec![1, 0, 2, 0]).unwrap();
+    let url = || Value::Url("https://example.com/".into());
+    let mut modern = Limits::default();
+    modern.dialect = capnweb::Dialect::V0_11;
+    let (_node, connection) = connect_to("capnweb", None, modern).await;
+    let api = connection.main();
+    let described = within(api.call("describe", vec![typed().into()]))
+        .await
+        .unwrap();
+    assert_eq!(described.as_str(), Some("Uint16Array 1,2"));
+    let described = within(api.call("describe", vec![url()])).await.unwrap();
+    assert_eq!(described.as_str(), Some("URL https://example.com/"));
+    let back = within(api.call("echo", vec![typed().into()]))
+        .await
+        .unwrap();
+    assert!(matches!(back, Value::TypedArray(array) if *array == typed()));
+    assert!(matches!(
+        within(api.call("echo", vec![url()])).await,
+        Ok(Value::Url(_))
+    ));
+    // Without that knowledge they are what every version reads.
+    for library in ["capnweb", "capnweb-08"] {
+        let (_node, connection) = connect_to(library, None, Limits::default()).await;
+        let api = connection.main();
+        let described = within(api.call("describe", vec![url()])).await.unwrap();
+        assert_eq!(described.as_str(), Some("String https://example.com/"));
+        let back = within(api.call("echo", vec![typed().into()]))
+            .await
+            .unwrap();
+        assert_eq!(back.as_bytes().unwrap().as_ref(), [1, 0, 2, 0]);
+    }
+}
+
+#[tokio::test]
+async fn the_official_servers_answer_our_batches() {
+    for library in ["capnweb", "capnweb-08"] {
+        let (_node, port) = start(library).await;
+        let (connection, batch) = capnweb::batch::BatchClient::start(Limits::default());
+        let api = connection.main();
+        let counter = api.call("counter", vec![10.into()]).stub();
+        let add = |number: i32| {
+            counter
+                .call("add", vec![number.into()])
+                .stub()
+                .into_promise()
+        };
+        let sum = api.call("sum", vec![add(1), add(2)]).ask();
+        let mapped = api.call("list", vec![3.into()]).stub().map("", |map| {
+            map.call(&api, "sum", vec![map.input().into_promise(), 1.into()])
+                .into_promise()
+        });
+        let mapped = mapped.ask();
+        let failed = api.call("fail", vec![]);
+        let run = batch.run(|body| crate::http::post(port, body));
+        let (failed, _) = within(async { tokio::join!(failed.into_future(), run) }).await;
+        let failed = failed.unwrap_err();
+        assert_eq!(failed.code(), Some("FILE_NOT_FOUND"));
+        assert!(failed.is_from_peer() && !failed.is_end_of_session());
+        assert_eq!(within(sum).await.unwrap().as_f64(), Some(24.0));
+        let mapped = within(mapped).await.unwrap().to_json().unwrap();
+        assert_eq!(mapped, serde_json::json!([1, 2, 3]));
+    }
 }

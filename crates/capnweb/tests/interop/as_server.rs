@@ -8,12 +8,12 @@ use capnweb::{
     WeakConnection, display_path, ws,
 };
 use futures_util::FutureExt as _;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::{file_not_found, node, pattern, readable};
 
 /// What `capnweb-client.mjs` calls.
-struct Server {
+pub struct Server {
     session: std::sync::OnceLock<WeakConnection>,
     ended: Arc<tokio::sync::Semaphore>,
 }
@@ -48,6 +48,14 @@ impl Target for Server {
                     args[0].as_f64().unwrap(),
                 ))))
                 .into(),
+                "counters" => Value::Array(
+                    (0..args[0].as_u64().unwrap())
+                        .map(|start| {
+                            let counter = Counter(std::sync::Mutex::new(start as f64));
+                            Stub::local(Arc::new(counter)).into()
+                        })
+                        .collect(),
+                ),
                 "sum" => args
                     .iter()
                     .map(|arg| arg.as_f64().unwrap())
@@ -165,27 +173,27 @@ impl Target for Server {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_client_gets_along_with_our_server() {
+    under("capnweb").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_official_client_of_version_0_8_gets_along_with_our_server() {
+    under("capnweb-08").await;
+}
+
+async fn under(library: &'static str) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/rpc", listener.local_addr().unwrap());
     let serve = tokio::spawn(async move {
         loop {
             let (io, _) = listener.accept().await.unwrap();
-            let limits = Limits::default();
-            let socket = ws::accept(io, &limits).await.unwrap();
-            let server = Arc::new(Server {
-                session: std::sync::OnceLock::new(),
-                ended: Arc::new(tokio::sync::Semaphore::new(0)),
-            });
-            let (connection, driver) = Session::start(socket, Some(server.clone()), limits);
-            let _ = server.session.set(connection.downgrade());
-            tokio::spawn(async move {
-                driver.await;
-                drop(connection);
-            });
+            tokio::spawn(serve_one(io));
         }
     });
-    let run =
-        tokio::task::spawn_blocking(move || node("capnweb-client.mjs").arg(url).output().unwrap());
+    let run = tokio::task::spawn_blocking(move || {
+        let mut command = node("capnweb-client.mjs");
+        command.arg(url).arg(library).output().unwrap()
+    });
     let output = tokio::time::timeout(Duration::from_secs(120), run)
         .await
         .unwrap()
@@ -197,4 +205,26 @@ async fn the_official_client_gets_along_with_our_server() {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// A WebSocket, or requests that are batches.
+async fn serve_one(io: TcpStream) {
+    let mut first = [0; 4];
+    if io.peek(&mut first).await.unwrap() == 4 && &first == b"POST" {
+        return crate::http::serve(io, server).await;
+    }
+    let limits = Limits::default();
+    let socket = ws::accept(io, &limits).await.unwrap();
+    let server = server();
+    let (connection, driver) = Session::start(socket, Some(server.clone()), limits);
+    let _ = server.session.set(connection.downgrade());
+    driver.await;
+    drop(connection);
+}
+
+fn server() -> Arc<Server> {
+    Arc::new(Server {
+        session: std::sync::OnceLock::new(),
+        ended: Arc::new(tokio::sync::Semaphore::new(0)),
+    })
 }

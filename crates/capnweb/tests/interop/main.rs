@@ -8,6 +8,7 @@ mod support;
 
 mod as_client;
 mod as_server;
+mod http;
 
 use std::path::PathBuf;
 use std::process::Command;

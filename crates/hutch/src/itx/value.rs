@@ -16,6 +16,7 @@ pub fn encode(tables: &mut Tables, value: Value) -> Json {
         Value::BigInt(number) => json!(["i", number.as_str()]),
         Value::Date(millis) => json!(["d", serde_json::Number::from_f64(millis)]),
         Value::Bytes(bytes) => json!(["b", BASE64_STANDARD.encode(&bytes)]),
+        Value::TypedArray(array) => json!(["b", BASE64_STANDARD.encode(array.bytes())]),
         Value::Array(items) => {
             let items: Vec<_> = items.into_iter().map(|item| encode(tables, item)).collect();
             json!(["a", items])

@@ -172,7 +172,7 @@ pub(super) fn wrong(name: &str, expected: &str, found: &Value) -> ApiError {
         Value::Number(_) | Value::BigInt(_) => "a number",
         Value::String(_) | Value::Url(_) => "a string",
         Value::Date(_) => "a date",
-        Value::Bytes(_) => "bytes",
+        Value::Bytes(_) | Value::TypedArray(_) => "bytes",
         Value::Array(_) => "an array",
         Value::Readable(_) | Value::Writable(_) => "a stream",
         Value::Stub(_) | Value::Promise(_) => "a function or object by reference",

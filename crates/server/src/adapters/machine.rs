@@ -26,6 +26,13 @@ const HANDSHAKE: Duration = Duration::from_secs(20);
 /// lost. An honest daemon breaks none.
 const REDIALS: usize = 16;
 
+/// Calls of clients' functions that one session may have open.
+const CALLBACKS_MAX: usize = 1024;
+/// Bytes of their arguments, and of results that the daemon has not released.
+const CALLBACK_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What the two sides of one session may hold of each other.
+const REFERENCES_MAX: usize = 32_768;
+
 /// Machines of one driver.
 pub(crate) struct DriverMachines {
     driver: Arc<dyn Driver>,
@@ -200,6 +207,12 @@ async fn dial(
     let mut limits = Limits::default();
     // What a client may send us, we must be able to pass on.
     limits.send_bytes = FRAME_ACCEPTED_MAX;
+    // All that a daemon may call are functions of clients, a few at a time.
+    limits.pending_calls = CALLBACKS_MAX;
+    limits.pending_bytes = CALLBACK_BYTES_MAX;
+    limits.result_bytes = CALLBACK_BYTES_MAX;
+    limits.exports = REFERENCES_MAX;
+    limits.imports = REFERENCES_MAX;
     let dialling = async {
         let stream = instance.connect(port).await;
         let stream =

@@ -1,5 +1,7 @@
-//! The HTTP surface: the RPC endpoint `/api`, `/health` and `/metrics`.
+//! The HTTP surface: the RPC endpoint `/api` by WebSocket and by POST, `/health` and `/metrics`.
 
+mod batch;
+mod budgets;
 mod health;
 mod metered;
 mod metrics;
@@ -45,6 +47,7 @@ struct Shared {
     unauthenticated: Arc<Semaphore>,
     handshakes: Arc<Semaphore>,
     limits: Limits,
+    budgets: budgets::Budgets,
     /// Sessions accepted and requests refused since the start.
     accepted: AtomicU64,
     refused: AtomicU64,
@@ -77,6 +80,7 @@ impl Doors {
                 connections: options.connections,
                 unauthenticated: options.unauthenticated,
             },
+            budgets: budgets::Budgets::default(),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             can_start,
@@ -128,8 +132,11 @@ async fn next(
 
 /// Answers requests until one of them becomes a session, which goes on alone.
 async fn hear(stream: TcpStream, peer: SocketAddr, doors: Doors, waiting: OwnedSemaphorePermit) {
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
+    let busy = batch::Busy::default();
+    let working = busy.clone();
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let doors = doors.clone();
+        request.extensions_mut().insert(working.clone());
         async move { Ok::<_, Infallible>(answer(&doors, peer, request.map(Body::new)).await) }
     });
     let heard = http1::Builder::new()
@@ -137,9 +144,19 @@ async fn hear(stream: TcpStream, peer: SocketAddr, doors: Doors, waiting: OwnedS
         .header_read_timeout(REQUEST_WITHIN)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
-    // What keeps sending must not stay for ever either.
-    if let Ok(Err(error)) = tokio::time::timeout(REQUESTS_WITHIN, heard).await {
-        tracing::debug!(%error, "a connection ended");
+    // What keeps sending must not stay for ever either, unless it waits for its
+    // own calls.
+    let too_long = async {
+        tokio::time::sleep(REQUESTS_WITHIN).await;
+        while !busy.is_idle() {
+            tokio::time::sleep(REQUEST_WITHIN).await;
+        }
+    };
+    tokio::select! {
+        heard = heard => if let Err(error) = heard {
+            tracing::debug!(%error, "a connection ended");
+        },
+        () = too_long => {}
     }
     drop(waiting);
 }
@@ -159,12 +176,16 @@ async fn answer(doors: &Doors, peer: SocketAddr, request: Request) -> Response {
     let response = match origin::check(request.headers(), &shared.allowed_hosts) {
         Err(refusal) => *refusal,
         Ok(()) => match (request.method().as_str(), request.uri().path()) {
+            ("POST", "/api") => {
+                shared.accepted.fetch_add(1, Ordering::Relaxed);
+                batch::answer(shared, request).await
+            }
             (_, "/api") => socket::upgrade(doors.clone(), peer, request),
             ("GET", "/health") => return health::answer(shared).await,
             ("GET", "/metrics") => metrics::answer(shared, request.headers()).await,
             _ => origin::plain(
                 404,
-                "hutch serves the WebSocket /api, GET /health and GET /metrics\n",
+                "hutch serves /api by WebSocket or POST, GET /health and GET /metrics\n",
             ),
         },
     };

@@ -28,14 +28,14 @@ use crate::keys::{self, KeyName, Principal};
 use crate::rpc::{Entry, error_value};
 
 /// How long a connection may stay without authentication.
-const AUTHENTICATE_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const AUTHENTICATE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Answers 101 and starts a session, or says why not.
 pub(super) fn upgrade(doors: Doors, peer: SocketAddr, mut request: Request) -> Response {
     let Some(key) = websocket_key(request.headers()) else {
         return plain(
             426,
-            "/api is a WebSocket endpoint; connect with an RPC client\n",
+            "/api is an RPC endpoint; connect a WebSocket or POST a batch with an RPC client\n",
         );
     };
     let accept = derive_accept_key(key.as_bytes());
@@ -89,18 +89,23 @@ fn websocket_key(headers: &HeaderMap) -> Option<&str> {
     (handshake && !key.is_empty()).then_some(key)
 }
 
-async fn session<S>(shared: &Shared, stream: S, waiting: OwnedSemaphorePermit)
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
-{
-    let full = Limits::default();
-    // The pipelined calls, `authenticate` itself, and what the frames weigh.
+/// The pipelined calls, `authenticate` itself, and what the frames weigh.
+pub(super) fn unauthenticated_limits() -> Limits {
     let mut narrow = Limits::default();
     narrow.pending_calls = UNAUTHENTICATED_CALLS_MAX + 1;
     narrow.pending_bytes = UNAUTHENTICATED_BYTES_MAX;
     narrow.receive_bytes = UNAUTHENTICATED_BYTES_MAX + 64 * 1024;
     narrow.exports = 2 * UNAUTHENTICATED_CALLS_MAX;
     narrow.imports = 2 * UNAUTHENTICATED_CALLS_MAX;
+    narrow
+}
+
+async fn session<S>(shared: &Shared, stream: S, waiting: OwnedSemaphorePermit)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+{
+    let full = Limits::default();
+    let narrow = unauthenticated_limits();
 
     let open = Arc::new(AtomicBool::new(false));
     let stream = Metered::new(stream, 2 * UNAUTHENTICATED_BYTES_MAX, Arc::clone(&open));
@@ -118,6 +123,7 @@ where
             tracing::Span::current().record("key", key);
             tracing::info!("connection opened");
             connection.set_limits(full);
+            connection.share(&shared.budgets.of(&principal.key));
             drop(waiting);
             serve(shared, connection, driver, principal).await;
         }

@@ -76,6 +76,8 @@ fn inward(value: Value) -> Result<Value, ApiError> {
         Value::Stub(stub) if !stub.is_remote() => Err(host_object()),
         Value::Stub(stub) => Ok(Value::Stub(Stub::local(Arc::new(ClientFunction(stub))))),
         Value::Promise(_) => Err(host_object()),
+        Value::Readable(stream) => Ok(Value::Readable(sieved(stream))),
+        Value::Writable(sink) => Ok(Value::Writable(sieved_sink(sink))),
         other => map_parts(other, &mut |part| inward(part)),
     }
 }
@@ -243,6 +245,68 @@ fn held_sink(mut sink: WritableStream, guard: &Guard) -> WritableStream {
             admission.touch();
             if let Err(error) = written {
                 return reader.cancel(error_value(failed(&admission, STREAM, &error).await));
+            }
+        }
+    });
+    ours
+}
+
+/// A client's stream, of which only data comes through.
+fn sieved(mut stream: ReadableStream) -> ReadableStream {
+    let (writer, reader) = ReadableStream::channel(WINDOW);
+    // Ends with the stream or with its reader.
+    tokio::spawn(async move {
+        loop {
+            let chunk = tokio::select! {
+                chunk = stream.next() => chunk,
+                canceled = writer.closed() => return stream.cancel(canceled.0),
+            };
+            let chunk = match chunk {
+                None => return writer.close(),
+                Some(Err(error)) => return writer.abort(error),
+                Some(Ok(chunk)) => inert(chunk),
+            };
+            let chunk = match chunk {
+                Ok(chunk) => chunk,
+                Err(error) => return writer.abort(error_value(error)),
+            };
+            if let Err(canceled) = writer.write(chunk).await {
+                return stream.cancel(canceled.0);
+            }
+        }
+    });
+    reader
+}
+
+/// A client's sink, into which only data goes.
+fn sieved_sink(mut sink: WritableStream) -> WritableStream {
+    let (ours, mut reader) = WritableStream::channel(WINDOW);
+    // Ends with the writer or with the sink.
+    tokio::spawn(async move {
+        loop {
+            let chunk = tokio::select! {
+                chunk = reader.next() => chunk,
+                error = sink.closed() => return reader.cancel(error),
+            };
+            let chunk = match chunk {
+                None => {
+                    // The writer learns of a failed close by its own end.
+                    let _ = sink.close().await;
+                    return;
+                }
+                Some(Err(error)) => return sink.abort(error).await,
+                Some(Ok(chunk)) => inert(chunk),
+            };
+            let written = match chunk {
+                Ok(chunk) => sink.write(chunk).await,
+                Err(error) => {
+                    let error = error_value(error);
+                    reader.cancel(error.clone());
+                    return sink.abort(error).await;
+                }
+            };
+            if let Err(error) = written {
+                return reader.cancel(error);
             }
         }
     });

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use super::{Decoded, Decoder, Fault};
 use crate::bigint::BigInt;
 use crate::error::ErrorValue;
+use crate::limits::Dialect;
+use crate::typed_array::{ArrayKind, TypedArray};
 use crate::value::Value;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -29,44 +31,37 @@ const ERROR_NAMES: [&str; 8] = [
     "AggregateError",
 ];
 
-/// Typed arrays and the size of their elements.
-const BYTE_TYPES: [(&str, usize); 13] = [
-    ("ArrayBuffer", 1),
-    ("DataView", 1),
-    ("Int8Array", 1),
-    ("Uint8Array", 1),
-    ("Uint8ClampedArray", 1),
-    ("Int16Array", 2),
-    ("Uint16Array", 2),
-    ("Int32Array", 4),
-    ("Uint32Array", 4),
-    ("BigInt64Array", 8),
-    ("BigUint64Array", 8),
-    ("Float32Array", 4),
-    ("Float64Array", 8),
-];
-
 impl Decoder<'_> {
     pub(super) fn bytes(&mut self, start: usize) -> Decoded<Value> {
         let text = self.text(start)?;
         let bytes = BASE64
             .decode(text.as_bytes())
             .map_err(|_| Fault::fatal("Bytes are not valid base64."))?;
-        if self.scan.take(b',') {
-            let name = self.text(start)?;
-            let Some((_, size)) = BYTE_TYPES.iter().find(|(known, _)| *known == name) else {
-                let shown: String = name.chars().take(64).collect();
-                return Err(Fault::fatal(format!("Unknown bytes type marker: {shown}")));
-            };
-            if bytes.len() % size != 0 {
-                return Err(Fault::fatal(format!(
-                    "Invalid byte length {} for {name}; expected a multiple of {size}",
-                    bytes.len()
-                )));
-            }
+        let bytes = Bytes::from(bytes);
+        if !self.scan.take(b',') {
+            self.close(start)?;
+            return Ok(Value::Bytes(bytes));
         }
+        let name = self.text(start)?;
         self.close(start)?;
-        Ok(Value::Bytes(Bytes::from(bytes)))
+        if name == "Uint8Array" {
+            return Ok(Value::Bytes(bytes));
+        }
+        let Some(kind) = ArrayKind::named(&name) else {
+            let shown: String = name.chars().take(64).collect();
+            return Err(Fault::fatal(format!("Unknown bytes type marker: {shown}")));
+        };
+        let length = bytes.len();
+        let Some(array) = TypedArray::new(kind, bytes) else {
+            return Err(Fault::fatal(format!(
+                "Invalid byte length {length} for {name}; expected a multiple of {}",
+                kind.element_bytes()
+            )));
+        };
+        Ok(match self.dialect {
+            Dialect::V0_8 => Value::Bytes(array.bytes().clone()),
+            Dialect::V0_11 => array.into(),
+        })
     }
 
     pub(super) fn bigint(&mut self, start: usize) -> Decoded<Value> {
@@ -105,7 +100,7 @@ impl Decoder<'_> {
             .into_iter()
             .find(|known| *known == name)
             .unwrap_or("Error");
-        let mut error = ErrorValue::new(name, message);
+        let mut error = ErrorValue::new(name, message).said_by_peer();
         if self.scan.take(b',') {
             if self.scan.peek() == Some(b'"') {
                 error.stack = Some(self.scan.string()?.into_owned());

@@ -8,9 +8,11 @@ mod reference;
 use std::sync::Arc;
 
 pub(crate) use fault::Fault;
+pub(crate) use reference::Use;
 
 use super::scan::Scanner;
-use crate::limits::Limits;
+use crate::limits::{Dialect, Limits};
+use crate::map::Frame;
 use crate::object::{Object, ObjectBuilder};
 use crate::path::is_reserved;
 use crate::session::Shared;
@@ -21,10 +23,22 @@ const VALUE_COST: usize = 64;
 
 type Decoded<T> = Result<T, Fault>;
 
+/// What ids in an expression stand for.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    /// Nothing: references are refused.
+    Bare,
+    /// The tables of a session.
+    Session(&'a Arc<Shared>),
+    /// The variables and captures of a `map`.
+    Map(&'a Frame<'a>),
+}
+
 /// Reads one message.
 pub(crate) struct Decoder<'a> {
     scan: Scanner<'a>,
-    session: Option<&'a Arc<Shared>>,
+    scope: Scope<'a>,
+    dialect: Dialect,
     depth: usize,
     values: usize,
     allowed: usize,
@@ -32,10 +46,11 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    pub(crate) fn new(text: &'a str, session: Option<&'a Arc<Shared>>, limits: &Limits) -> Self {
+    pub(crate) fn new(text: &'a str, scope: Scope<'a>, limits: &Limits) -> Self {
         Self {
             scan: Scanner::new(text),
-            session,
+            scope,
+            dialect: limits.dialect,
             depth: limits.depth,
             values: limits.values,
             allowed: limits.values,
@@ -62,9 +77,15 @@ impl<'a> Decoder<'a> {
     }
 
     fn session(&self, what: &str) -> Decoded<&'a Arc<Shared>> {
-        self.session.ok_or_else(|| {
-            Fault::fatal(format!("Cannot deserialize {what} without an RPC session."))
-        })
+        match self.scope {
+            Scope::Session(session) => Ok(session),
+            Scope::Bare => Err(Fault::fatal(format!(
+                "Cannot deserialize {what} without an RPC session."
+            ))),
+            Scope::Map(_) => Err(Fault::fatal(format!(
+                "A mapper function cannot use {what} of its own."
+            ))),
+        }
     }
 
     pub(crate) fn value(&mut self, depth: usize) -> Decoded<Value> {
@@ -221,7 +242,7 @@ impl<'a> Decoder<'a> {
             "response" => self.response(start, depth),
             "blob" => self.blob(start, depth),
             "import" | "pipeline" => self.reference(tag == "pipeline", start, depth),
-            "remap" => self.remap(start),
+            "remap" => self.remap(start, depth),
             "export" | "promise" | "writable" | "readable" => self.offered(tag, start),
             _ => Err(self.unknown(start)),
         }

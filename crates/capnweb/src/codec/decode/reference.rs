@@ -1,11 +1,20 @@
 //! References: to what this side exported, and to what the peer offers.
 
-use super::{Decoded, Decoder, Fault};
-use crate::codes;
-use crate::error::ErrorValue;
+use super::{Decoded, Decoder, Fault, Scope};
+use crate::dispatch::Action;
+use crate::limits::Limits;
+use crate::map::{Instructions, Mapping};
 use crate::path::{Key, Path};
 use crate::stub::Stub;
 use crate::value::{Value, whole};
+
+/// What an expression wants of what an id stands for.
+pub(crate) enum Use {
+    /// The thing itself.
+    Whole,
+    /// A part of it, or what a call on it comes to.
+    Op(Path, Action),
+}
 
 /// A call on something that this side exported.
 pub(crate) struct Call {
@@ -94,23 +103,28 @@ impl Decoder<'_> {
         start: usize,
         depth: usize,
     ) -> Decoded<Value> {
-        let session = self.session("a reference")?;
+        if matches!(self.scope, Scope::Bare) {
+            self.session("a reference")?;
+        }
         let before = self.cost();
         let id = self.id(start)?;
-        let mut path = None;
-        let mut args = None;
+        let mut use_of = Use::Whole;
         if self.scan.take(b',') {
-            path = Some(self.path(start)?);
+            let path = self.path(start)?;
+            use_of = Use::Op(path, Action::Get);
             if self.scan.take(b',') {
                 if self.scan.peek() != Some(b'[') {
                     return Err(self.unknown(start));
                 }
-                args = Some(self.list(depth + 1)?);
+                let args = self.list(depth + 1)?;
+                if let Use::Op(path, _) = use_of {
+                    use_of = Use::Op(path, Action::Call(args));
+                }
             }
         }
         self.close(start)?;
         let size = self.cost().saturating_sub(before);
-        let stub = session.refer(id, path, args, size)?;
+        let stub = self.refer(id, use_of, size)?;
         Ok(if pipeline {
             Value::Promise(stub)
         } else {
@@ -118,19 +132,48 @@ impl Decoder<'_> {
         })
     }
 
-    /// `map` is refused for the call that uses it. What the captures export is
-    /// let go of.
-    pub(super) fn remap(&mut self, start: usize) -> Decoded<Value> {
-        let session = self.session("a map")?;
-        self.id(start)?;
+    fn refer(&self, id: i64, use_of: Use, size: usize) -> Decoded<Stub> {
+        match self.scope {
+            Scope::Map(frame) => frame.refer(id, use_of, size),
+            Scope::Session(session) => session.refer(id, use_of, size),
+            Scope::Bare => self.session("a reference").map(|_| Stub::undefined()),
+        }
+    }
+
+    /// A function to apply to a value or to each element of a list. Its
+    /// instructions are kept as text and read when they run.
+    pub(super) fn remap(&mut self, start: usize, depth: usize) -> Decoded<Value> {
+        if matches!(self.scope, Scope::Bare) {
+            self.session("a map")?;
+        }
+        let before = self.cost();
+        let id = self.id(start)?;
         self.comma(start)?;
-        self.path(start)?;
+        let path = self.path(start)?;
         self.comma(start)?;
+        let captures = self.captures(start)?;
+        self.comma(start)?;
+        let instructions = self.instructions(start)?;
+        self.close(start)?;
+        let size = self.cost().saturating_sub(before);
+        let mapping = match self.scope {
+            Scope::Map(frame) => frame.nested(captures, instructions, depth)?,
+            _ => Mapping::new(captures, instructions, depth, &self.limits()),
+        };
+        let stub = self.refer(id, Use::Op(path, Action::Map(Box::new(mapping))), size)?;
+        Ok(Value::Promise(stub))
+    }
+
+    fn captures(&mut self, start: usize) -> Decoded<Vec<Stub>> {
+        let mut captures = Vec::new();
         if !self.scan.take(b'[') {
             return Err(self.unknown(start));
         }
-        let mut last = self.scan.take(b']');
-        while !last {
+        if self.scan.take(b']') {
+            return Ok(captures);
+        }
+        loop {
+            self.spend()?;
             if !self.scan.take(b'[') {
                 return Err(self.unknown(start));
             }
@@ -138,26 +181,52 @@ impl Decoder<'_> {
             self.comma(start)?;
             let id = self.id(start)?;
             self.close(start)?;
-            match &*tag {
-                "export" => drop(session.import_stub(id)?),
-                "import" => {}
+            captures.push(match &*tag {
+                "export" => self.session("references")?.import_stub(id)?,
+                "import" => self.refer(id, Use::Whole, 0)?,
                 _ => return Err(self.unknown(start)),
-            }
+            });
             if !self.scan.take(b',') {
                 self.close(start)?;
-                last = true;
+                return Ok(captures);
             }
         }
-        self.comma(start)?;
-        if self.scan.peek() != Some(b'[') {
+    }
+
+    /// The text of each instruction.
+    fn instructions(&mut self, start: usize) -> Decoded<Instructions> {
+        let from = self.scan.position();
+        if !self.scan.take(b'[') {
             return Err(self.unknown(start));
         }
-        self.scan.skip()?;
-        self.close(start)?;
-        Ok(Value::Promise(Stub::rejected(ErrorValue::coded(
-            codes::UNSUPPORTED,
-            "map() is not supported here; read the list, then call for each element.",
-        ))))
+        let mut parts = Vec::new();
+        if !self.scan.take(b']') {
+            loop {
+                self.spend()?;
+                let at = self.scan.position();
+                self.scan.skip()?;
+                parts.push(at - from..self.scan.position() - from);
+                if !self.scan.take(b',') {
+                    self.close(start)?;
+                    break;
+                }
+            }
+        }
+        Ok(Instructions::new(self.scan.since(from), parts))
+    }
+
+    fn spend(&mut self) -> Decoded<()> {
+        let left = self.values.checked_sub(1);
+        self.values =
+            left.ok_or_else(|| Fault::complex("The message has too many parts.".to_owned()))?;
+        Ok(())
+    }
+
+    fn limits(&self) -> Limits {
+        match self.scope {
+            Scope::Session(session) => session.limits(),
+            _ => Limits::default(),
+        }
     }
 
     pub(super) fn offered(&mut self, tag: &str, start: usize) -> Decoded<Value> {

@@ -71,7 +71,7 @@ fn kind(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::BigInt(_) => "bigint",
         Value::Date(_) => "date",
-        Value::Bytes(_) => "bytes",
+        Value::Bytes(_) | Value::TypedArray(_) => "bytes",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
         Value::Error(_) => "error",

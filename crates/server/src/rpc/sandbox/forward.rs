@@ -69,7 +69,8 @@ pub(in super::super) async fn failed(
     operation: &str,
     error: &ErrorValue,
 ) -> ApiError {
-    if error.code() != Some(capnweb::codes::DISCONNECTED) {
+    // Not by the code, which the sandbox may write as it likes.
+    if !error.is_end_of_session() {
         return from_sandbox(error);
     }
     // The end of the incarnation breaks the session, too, and may be noticed
