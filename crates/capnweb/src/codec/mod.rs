@@ -3,6 +3,7 @@
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod encode_http;
+mod encode_reference;
 mod scan;
 #[cfg(test)]
 mod tests;

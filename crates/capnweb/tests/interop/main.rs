@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod as_batch_client;
 mod as_client;
 mod as_server;
 mod http;
