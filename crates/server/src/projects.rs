@@ -85,7 +85,7 @@ impl Projects {
                 format!("project {slug} already exists; use it, or pick another slug"),
             )
             .with("slug", slug.to_string()),
-            other => ApiError::new(ErrorCode::InternalError, other.to_string()),
+            other => other.into(),
         })
     }
 
@@ -116,5 +116,21 @@ impl Projects {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.insert(project.slug.clone(), project.clone());
         Ok(project)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_that_refuses_is_named_by_its_own_code() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let projects = Projects::open(store.clone()).await.unwrap();
+        store.close().await;
+        let refused = projects.create("acme".parse().unwrap()).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::OperationInterrupted);
     }
 }

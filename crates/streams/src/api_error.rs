@@ -79,6 +79,13 @@ mod tests {
     use crate::StreamKey;
 
     #[test]
+    fn a_full_disk_has_a_code_of_its_own() {
+        let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+        let error = StoreError::from(rusqlite::Error::SqliteFailure(full, None));
+        assert_eq!(ApiError::from(error).code, ErrorCode::NoSpace);
+    }
+
+    #[test]
     fn an_offset_conflict_keeps_the_name_that_clients_match_on() {
         let error = ApiError::from(StoreError::OffsetConflict {
             stream: StreamKey {

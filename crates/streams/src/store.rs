@@ -131,6 +131,15 @@ impl Store {
         outcome
     }
 
+    /// Whether the writer still takes transactions. Does not wait or write.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`], or the failure of the disk after which nothing
+    /// is written any more.
+    pub fn writable(&self) -> Result<(), StoreError> {
+        self.inner.writer.state()
+    }
+
     /// What it has done since it was opened.
     #[must_use]
     pub fn metrics(&self) -> StoreMetrics {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode};
+use tokio::sync::watch;
 
 use super::Job;
 use super::apply::{Applied, apply};
@@ -20,8 +21,8 @@ pub(super) struct Group {
     hub: Arc<Hub>,
     clock: Clock,
     /// Set once the disk has failed in a way after which the file's state is
-    /// not known.
-    broken: Option<StoreError>,
+    /// not known. Others look on.
+    broken: watch::Sender<Option<StoreError>>,
 }
 
 impl Group {
@@ -30,15 +31,21 @@ impl Group {
             connection,
             hub,
             clock,
-            broken: None,
+            broken: watch::Sender::new(None),
         }
+    }
+
+    /// Why nothing is written any more, if so. Its sender ends with the group.
+    pub(super) fn broken(&self) -> watch::Receiver<Option<StoreError>> {
+        self.broken.subscribe()
     }
 
     /// Commits jobs together and answers each.
     pub(super) fn commit(&mut self, jobs: Vec<Job>) {
         let mut waiting = VecDeque::from(jobs);
         while !waiting.is_empty() {
-            if let Some(error) = &self.broken {
+            let broken = self.broken.borrow().clone();
+            if let Some(error) = broken {
                 for job in waiting.drain(..) {
                     answer(job.answer, Err(error.clone()));
                 }
@@ -84,7 +91,7 @@ impl Group {
                 let error = StoreError::from(error);
                 if unknown {
                     tracing::error!(%error, "the event store stops writing: its disk failed");
-                    self.broken = Some(error.clone());
+                    self.broken.send_replace(Some(error.clone()));
                 }
                 self.fail(done.into_iter().map(|(answer, _)| answer), &error);
             }
@@ -249,7 +256,10 @@ mod tests {
     fn a_broken_disk_stops_all_later_commits() {
         let directory = tempfile::tempdir().unwrap();
         let mut group = group(directory.path());
-        group.broken = Some(StoreError::Closed);
+        let seen = group.broken();
+        assert!(seen.borrow().is_none());
+        group.broken.send_replace(Some(StoreError::Closed));
+        assert!(seen.borrow().is_some(), "seen from outside");
         assert_eq!(
             run(&mut group, vec![job("/a", 1), job("/b", 1)]),
             [false, false]

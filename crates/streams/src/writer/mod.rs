@@ -38,6 +38,7 @@ pub(crate) struct Writer {
     room: Arc<Semaphore>,
     room_kib: u32,
     ended: watch::Receiver<()>,
+    broken: watch::Receiver<Option<StoreError>>,
 }
 
 impl Writer {
@@ -54,6 +55,7 @@ impl Writer {
             .max(1);
         let room = Arc::new(Semaphore::new(room_kib as usize));
         let group = Group::new(connection, Arc::clone(&hub), options.clock.clone());
+        let broken = group.broken();
         let most = options.group.max(1);
         thread::Builder::new()
             .name("hutch-writer".into())
@@ -70,6 +72,7 @@ impl Writer {
             room,
             room_kib,
             ended,
+            broken,
         })
     }
 
@@ -98,6 +101,15 @@ impl Writer {
             .await
             .map_err(|_| StoreError::Closed)?;
         answered.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Whether commits can succeed, or what stops them all.
+    pub(crate) fn state(&self) -> Result<(), StoreError> {
+        // An error means that the thread, which holds the other end, is gone.
+        if self.broken.has_changed().is_err() {
+            return Err(StoreError::Closed);
+        }
+        self.broken.borrow().clone().map_or(Ok(()), Err)
     }
 
     pub(crate) async fn close(&self) {
