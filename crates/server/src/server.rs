@@ -58,7 +58,8 @@ impl Server {
             Some(driver) => (driver, None),
             None => driver(&options, data_dir.root(), generation).await,
         };
-        let volumes = DirectoryVolumes::open(data_dir.root());
+        let volumes =
+            DirectoryVolumes::open(data_dir.root()).and_then(DirectoryVolumes::with_blanks);
         let volumes: Arc<dyn VolumeStore> =
             Arc::new(volumes.map_err(|error| ServeError::Volumes(error.to_string()))?);
         let workspaces = LocalWorkspaces::new(volumes, snapshots);

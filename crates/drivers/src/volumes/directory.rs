@@ -6,7 +6,8 @@
 //!
 //! A volume comes to that place and leaves it by one rename. It is made below
 //! `<data>/volumes/.new`, removed below `.gone`, and what nobody can name waits
-//! below `.lost`, always as `<project>.<name>`.
+//! below `.lost`, always as `<project>.<name>`. Filled ones that have no owner
+//! yet are in `.blank-1`.
 
 use std::fs;
 use std::io;
@@ -20,6 +21,7 @@ use rustix::fs::{Access, AtFlags, Mode, OFlags, fsync, openat, unlinkat};
 use rustix::io::Errno;
 use uuid::Uuid;
 
+use super::blanks::Blanks;
 use super::confined::{make_dir, open_dir};
 use super::state::{self, Unreadable};
 use super::{Volume, VolumeError, VolumeState, VolumeStore, tree};
@@ -40,6 +42,7 @@ const OTHER_PARTS: [&str; 3] = ["root", "usr", "etc"];
 pub struct DirectoryVolumes {
     path: PathBuf,
     root: OwnedFd,
+    blanks: Option<Blanks>,
 }
 
 impl DirectoryVolumes {
@@ -57,7 +60,37 @@ impl DirectoryVolumes {
         }
         let root = OwnedFd::from(fs::File::open(&path)?);
         rustix::fs::fchmod(&root, rustix::fs::Mode::RWXU)?;
-        Ok(Self { path, root })
+        Ok(Self {
+            path,
+            root,
+            blanks: None,
+        })
+    }
+
+    /// From now on makes empty volumes ahead, on a thread of its own, for as
+    /// long as this store is there.
+    ///
+    /// # Errors
+    /// The directory for them cannot be made, or there is no thread.
+    pub fn with_blanks(mut self) -> io::Result<Self> {
+        self.blanks = Some(Blanks::keep(&self.root, fill)?);
+        Ok(self)
+    }
+
+    /// A filled volume without state, as `draft` in `side`.
+    fn draft(&self, side: &OwnedFd, draft: &str) -> rustix::io::Result<OwnedFd> {
+        let blank = match &self.blanks {
+            Some(blanks) => blanks.take(&self.root, side, draft)?,
+            None => None,
+        };
+        if let Some(home) = blank {
+            let _ = failpoint!("volume.made");
+            return Ok(home);
+        }
+        let home = make_dir(side, draft, 0o700)?;
+        let _ = failpoint!("volume.made");
+        fill(&home)?;
+        Ok(home)
     }
 
     fn find(&self, sandbox: &SandboxKey) -> Result<OwnedFd, VolumeError> {
@@ -149,11 +182,8 @@ impl VolumeStore for DirectoryVolumes {
         if matches!(self.open(sandbox), Err(VolumeError::NotFound(_))) {
             self.delete(sandbox)?;
         }
-        let made = make_dir(&side, &draft, 0o700)
-            .inspect(|_| {
-                let _ = failpoint!("volume.made");
-            })
-            .and_then(|home| fill(&home).map(|()| home))
+        let made = self
+            .draft(&side, &draft)
             .map_err(failed(sandbox, "fill"))
             .and_then(|home| injected(failpoint!("volume.filled"), sandbox).map(|()| home))
             .and_then(|home| {

@@ -1,5 +1,6 @@
 //! The disks of sandboxes.
 
+mod blanks;
 mod confined;
 mod directory;
 mod state;

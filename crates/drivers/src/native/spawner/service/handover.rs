@@ -29,7 +29,7 @@ impl Service {
         service.next_slot = state.next_slot;
         service.generation = state.generation;
         service.sandboxd = state.sandboxd;
-        service.parked = state.parked;
+        service.ahead.ask(state.parked);
         service.cpu = state.cpu;
         service.queue = state.queue.into();
         service.hold(boots);
@@ -105,7 +105,7 @@ impl Service {
             data_dir: self.setup.data.id.clone(),
             generation: self.generation,
             sandboxd: self.sandboxd.clone(),
-            parked: self.parked,
+            parked: self.ahead.asked(),
             cpu: self.cpu,
             next_slot: self.next_slot,
             queue: self.queue.iter().cloned().collect(),

@@ -1,7 +1,9 @@
 //! The spawner's loop: one thread, one `poll`, short steps.
 
+mod ahead;
 mod ends;
 mod handover;
+mod preparation;
 mod requests;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,9 +13,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use hutch_images::HostImage;
 use hutch_protocol::Generation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
+
+use ahead::Ahead;
 
 use super::daemon_log::DaemonLog;
 use super::server_link::{self, ServerLink};
@@ -30,12 +35,6 @@ use crate::{CpuLimit, StartSpec};
 const GRACE: Duration = Duration::from_secs(2);
 /// How often it is looked whether the data directory is still there.
 const LOOK: Duration = Duration::from_secs(5);
-/// How long after a start the next boot is prepared, so that the daemon that
-/// starts, and its first command, have the processor. Attaching to groups also
-/// holds up every fork on the machine for some milliseconds.
-const REST: Duration = Duration::from_millis(60);
-/// How long after a failed preparation the next is tried.
-const BACKOFF: Duration = Duration::from_secs(1);
 /// How often the removal of groups is tried again.
 const RETRY: Duration = Duration::from_millis(1);
 /// How long groups may stay busy after PID 1 is gone.
@@ -44,9 +43,9 @@ const REMOVAL: Duration = Duration::from_secs(10);
 const BOOTS_MAX: usize = 2048;
 /// How many starts wait for a prepared boot.
 const QUEUE_MAX: usize = 256;
-/// The most boots that are prepared ahead.
+/// The most boots that a server can ask to have prepared ahead, and the most
+/// that are prepared at once.
 const PARKED_MAX: usize = 8;
-
 /// The spawner.
 pub struct Service {
     setup: Setup,
@@ -57,7 +56,8 @@ pub struct Service {
     queue: VecDeque<(u64, StartSpec)>,
     generation: Generation,
     sandboxd: PathBuf,
-    parked: usize,
+    ahead: Ahead,
+    image: Option<(HostImage, Instant)>,
     cpu: CpuLimit,
     prepare_after: Instant,
     idle_since: Option<Instant>,
@@ -101,7 +101,8 @@ impl Service {
             queue: VecDeque::new(),
             generation: Generation(0),
             sandboxd: PathBuf::new(),
-            parked: 0,
+            ahead: Ahead::default(),
+            image: None,
             cpu: CpuLimit::Share,
             prepare_after: Instant::now(),
             idle_since: None,
@@ -133,6 +134,7 @@ impl Service {
                 self.come_to_rest();
             } else {
                 self.start_queued();
+                self.drop_surplus();
                 self.prepare_ahead();
             }
             if self.is_done() {
@@ -184,6 +186,9 @@ impl Service {
         {
             pause = pause.min(held_up);
         }
+        if let Some(change) = self.ahead.changes_in(now) {
+            pause = pause.min(change);
+        }
         if let Some(since) = self.idle_since {
             pause = pause.min((since + GRACE).saturating_duration_since(now));
         }
@@ -226,7 +231,10 @@ impl Service {
                 .slots
                 .values_mut()
                 .find(|slot| matches!(slot.stage, Stage::Parked));
-            let Some(slot) = parked else { return };
+            let Some(slot) = parked else {
+                self.ahead.note(self.queue.len(), Instant::now());
+                return;
+            };
             let Some((request, spec)) = self.queue.pop_front() else {
                 return;
             };
@@ -241,51 +249,14 @@ impl Service {
                     cpu: self.cpu,
                 },
             );
-            self.prepare_after = Instant::now() + REST;
+            let now = Instant::now();
+            self.prepare_after = now + self.ahead.rest(now);
             if let Err(cause) = started {
                 // Half started, it is of no further use.
                 let _ = slot.kill();
                 slot.stage = Stage::Ended;
                 self.refuse(request, Refusal::Step, cause.to_string());
             }
-        }
-    }
-
-    /// How many more boots should be prepared.
-    fn wanted(&self) -> usize {
-        let have = self
-            .slots
-            .values()
-            .filter(|slot| matches!(slot.stage, Stage::Preparing | Stage::Parked))
-            .count();
-        let most = self.parked.max(self.queue.len().min(PARKED_MAX));
-        most.saturating_sub(have)
-    }
-
-    fn prepare_ahead(&mut self) {
-        let urgent = !self.queue.is_empty();
-        let now = Instant::now();
-        while self.wanted() > 0 && (urgent || now >= self.prepare_after) {
-            if self.prepare_after > now + REST {
-                return; // The last preparation failed.
-            }
-            self.next_slot += 1;
-            let name = format!("{:x}-{}", std::process::id(), self.next_slot);
-            match Slot::prepare(&self.setup, name, &self.boots) {
-                Ok(slot) => {
-                    self.slots.insert(self.next_slot, slot);
-                }
-                Err(cause) => self.preparation_failed(&cause.to_string()),
-            }
-        }
-    }
-
-    /// Tells those who wait, and tries again later.
-    fn preparation_failed(&mut self, why: &str) {
-        log(why);
-        self.prepare_after = Instant::now() + BACKOFF;
-        for (id, _) in std::mem::take(&mut self.queue) {
-            self.refuse(id, Refusal::Step, why.to_owned());
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use hutch_failpoint::failpoint;
 use hutch_protocol::BootId;
 
-use super::{BOOTS_MAX, PARKED_MAX, QUEUE_MAX, REST, Service, log};
+use super::{BOOTS_MAX, PARKED_MAX, QUEUE_MAX, Service, log};
 use crate::native::protocol::{Answer, Ask, Greeting, Hello, PAGE, Refusal, Request, VERSION};
 use crate::native::spawner::record;
 use crate::native::spawner::server_link::{self, Newcomer};
@@ -65,7 +65,7 @@ impl Service {
         }
         self.generation = generation;
         self.sandboxd = hello.sandboxd;
-        self.parked = hello.parked.min(PARKED_MAX);
+        self.ahead.ask(hello.parked.min(PARKED_MAX));
         self.cpu = hello.cpu;
         // Requests of the server before have nobody to answer to.
         self.queue.clear();
@@ -122,7 +122,7 @@ impl Service {
         // While a boot ends nobody waits for its first command: a good moment
         // to prepare the next, unless the last preparation failed.
         let now = Instant::now();
-        if self.prepare_after <= now + REST {
+        if !self.is_after_failure(now) {
             self.prepare_after = now;
         }
         let Some(key) = self.find(boot) else {

@@ -122,7 +122,12 @@ pub struct Revived {
 
 impl Slot {
     /// Starts the process that prepares a boot.
-    pub fn prepare(setup: &Setup, name: String, boots: &std::path::Path) -> io::Result<Self> {
+    pub fn prepare(
+        setup: &Setup,
+        image: &HostImage,
+        name: String,
+        boots: &std::path::Path,
+    ) -> io::Result<Self> {
         let all = setup.hierarchies.clone();
         let v2 = all.v2.clone().unwrap_or_default();
         let is_used = |data_dir: &str| v2.join(format!("hutch-{data_dir}")).exists();
@@ -133,12 +138,9 @@ impl Slot {
             .mode(0o700)
             .create(boots.join(&name))
             .step("make the boot's directory")?;
-        // The host's packages may have changed since the last boot: what is new
-        // and private in them must be masked.
-        let image = HostImage::prepare(&setup.images).map_err(io::Error::other)?;
         let made = groups.make(range.base()).step("make control groups");
         let made = made.and_then(|()| Ok(failpoint!("spawner.grouped")?));
-        let forked = made.and_then(|()| fork_parked(setup, &image, &groups, range.base()));
+        let forked = made.and_then(|()| fork_parked(setup, image, &groups, range.base()));
         let _ = failpoint!("spawner.forked");
         let (control, pid, pidfd) = match forked {
             Ok(forked) => forked,
