@@ -24,6 +24,7 @@ const OURS: &[(&str, &[&str])] = &[
         "hutch-sandboxes",
         &["hutch-protocol", "capnweb", "hutch-failpoint"],
     ),
+    ("hutch-membrane", &["hutch-protocol", "capnweb"]),
     ("hutch-client", &["hutch-protocol", "capnweb"]),
     (
         "sandboxd",
@@ -39,6 +40,7 @@ const OURS: &[(&str, &[&str])] = &[
             "hutch-images",
             "hutch-drivers",
             "hutch-sandboxes",
+            "hutch-membrane",
             "hutch-failpoint",
         ],
     ),

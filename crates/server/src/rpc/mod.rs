@@ -2,9 +2,7 @@
 
 mod args;
 mod entry;
-mod error;
 mod keys;
-mod membrane;
 mod project;
 mod sandbox;
 mod session;
@@ -21,7 +19,7 @@ use crate::keys::Keys;
 use crate::projects::Projects;
 
 pub(crate) use entry::Entry;
-pub(crate) use error::{error_text, error_value};
+pub(crate) use hutch_membrane::{error_text, error_value};
 
 /// All that the objects reach.
 pub(crate) struct World {

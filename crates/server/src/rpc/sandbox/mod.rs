@@ -3,6 +3,7 @@
 
 mod asleep;
 mod forward;
+mod guard;
 mod lifecycle;
 mod live;
 
@@ -15,8 +16,6 @@ use hutch_protocol::{ProjectId, SandboxPath};
 use tracing::Instrument;
 
 use super::{World, answer, names, no_method, no_property};
-
-pub(super) use forward::{failed, guarded, interrupted};
 
 /// Names that every JavaScript object has, or that would make a handle look
 /// like a promise. They are never methods of a sandbox.

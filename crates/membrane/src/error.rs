@@ -11,7 +11,7 @@ const DETAILS_MAX: usize = 64 * 1024;
 
 /// An error as clients see it: a plain `Error` with `code`, `details` and
 /// `httpStatus`.
-pub(crate) fn error_value(error: ApiError) -> ErrorValue {
+pub fn error_value(error: ApiError) -> ErrorValue {
     let status = f64::from(error.http_status());
     ErrorValue::coded(error.code.as_str(), error.message)
         .with_prop(
@@ -22,7 +22,7 @@ pub(crate) fn error_value(error: ApiError) -> ErrorValue {
 }
 
 /// The message of any error, bounded.
-pub(crate) fn error_text(error: &ErrorValue) -> String {
+pub fn error_text(error: &ErrorValue) -> String {
     error.message.chars().take(MESSAGE_MAX).collect()
 }
 
@@ -37,7 +37,7 @@ fn official() -> &'static [ErrorCode] {
 /// An error that came out of a sandbox. Its code is data: only the codes of the
 /// sandbox API pass, so that nothing inside can speak for the host, and
 /// `details.origin` says where it came from.
-pub(super) fn from_sandbox(error: &ErrorValue) -> ApiError {
+pub fn from_sandbox(error: &ErrorValue) -> ApiError {
     let code = match error.code() {
         Some(codes::MESSAGE_TOO_LARGE | codes::VALUE_TOO_COMPLEX) => ErrorCode::PayloadTooLarge,
         Some(code) if code.starts_with("RPC_") => ErrorCode::RpcTransportError,
