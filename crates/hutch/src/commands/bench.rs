@@ -24,6 +24,9 @@ use std::{io::IsTerminal, io::Write, path::PathBuf};
 
 /// Burst rounds for each hundred samples.
 const BURST_ROUNDS: u32 = 4;
+/// Commands beside each neighbour for each sample: a 99th percentile of a
+/// hundred would be the worst but one.
+const NEIGHBOUR_SAMPLES: u32 = 10;
 /// Trees for each hundred samples.
 const SNAPSHOT_ROUNDS: u32 = 3;
 
@@ -32,7 +35,7 @@ const SNAPSHOT_ROUNDS: u32 = 3;
 enum Group {
     /// create_exec, wake_exec, exec, crun_true, bwrap_true, bash_true
     Commands,
-    /// burst50_create_exec
+    /// burst50_create_exec, burst50_first
     Burst,
     /// first_snapshot, restore, sleep_small, sleep_unchanged, beside tar and zstd
     Snapshots,
@@ -76,7 +79,7 @@ pub async fn run(args: BenchArgs, settings: &Settings) -> Result<u8, Failure> {
     let own = if settings.url_given {
         None
     } else {
-        Some(OwnServer::start().await?)
+        Some(OwnServer::start(&args.instance_type).await?)
     };
     let settings = match &own {
         Some(server) => server.settings(settings),
@@ -158,7 +161,7 @@ async fn groups(
     }
     if wanted(Group::Neighbours) {
         progress("neighbours");
-        neighbours::measure(fleet, args.samples, report).await?;
+        neighbours::measure(fleet, args.samples * NEIGHBOUR_SAMPLES, report).await?;
     }
     Ok(())
 }

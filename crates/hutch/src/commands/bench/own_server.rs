@@ -10,6 +10,8 @@ use std::{
 };
 use tokio::sync::oneshot;
 
+/// More sandboxes than any measurement has at once.
+const FLEET: usize = 250;
 /// Longest wait for the server to answer.
 const START: Duration = Duration::from_secs(30);
 /// Longest wait for the server to stop, and then for its directory to be free.
@@ -39,15 +41,16 @@ pub fn scratch(name: &str) -> std::io::Result<PathBuf> {
 }
 
 impl OwnServer {
-    /// Starts a server and waits until it answers.
-    pub async fn start() -> Result<Self, Failure> {
+    /// Starts a server that lets the whole fleet run, and waits until it
+    /// answers.
+    pub async fn start(instance_type: &str) -> Result<Self, Failure> {
         let dir = scratch("server").map_err(|error| failed(&error.to_string()))?;
         let mut server = Self {
             child: None,
             dir,
             url: String::new(),
         };
-        match server.launch().await {
+        match server.launch(instance_type).await {
             Ok(()) => Ok(server),
             Err(failure) => {
                 // Why it did not start is what matters.
@@ -57,11 +60,12 @@ impl OwnServer {
         }
     }
 
-    async fn launch(&mut self) -> Result<(), Failure> {
+    async fn launch(&mut self, instance_type: &str) -> Result<(), Failure> {
         let program = std::env::current_exe().map_err(|error| failed(&error.to_string()))?;
         let mut child = Command::new(program)
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(&self.dir)
+            .arg(format!("--max-instances={instance_type}={FLEET}"))
             .env_remove("HUTCH_CONFIG")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
