@@ -60,8 +60,8 @@ impl Blanks {
         volumes: &OwnedFd,
         fill: impl Fn(&OwnedFd) -> rustix::io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
-        let dir = make_dir(volumes, DIR, 0o700)?;
-        spread(&dir);
+        let home = volumes.try_clone()?;
+        let dir = directory(volumes)?;
         let (ready, halves): (Vec<_>, Vec<_>) = names(&dir)?
             .into_iter()
             .partition(|name| !name.starts_with(HALF));
@@ -81,7 +81,8 @@ impl Blanks {
                 for half in halves {
                     let _ = tree::remove(&dir, &half);
                 }
-                of_maker.make(&dir, fill);
+                drop(dir);
+                of_maker.make(&home, fill);
             })?;
         Ok(Self {
             shared,
@@ -110,9 +111,14 @@ impl Blanks {
             blank
         };
         let Some(blank) = blank else { return Ok(None) };
-        let dir = open_dir(volumes, DIR)?;
-        match renameat(&dir, &blank, side, name) {
-            Err(Errno::NOENT) => Ok(None), // Somebody cleared the directory.
+        let moved = open_dir(volumes, DIR).and_then(|dir| renameat(&dir, &blank, side, name));
+        match moved {
+            Err(Errno::NOENT) => {
+                // Somebody cleared the directory: the others are gone as well.
+                self.shared.lock().ready.clear();
+                self.shared.changed.notify_one();
+                Ok(None)
+            }
             moved => moved.and_then(|()| open_dir(side, name)).map(Some),
         }
     }
@@ -138,20 +144,14 @@ impl Shared {
 
     /// Runs until the store closes. A disk that takes no blank gets no second
     /// try before the next create.
-    fn make(&self, dir: &OwnedFd, fill: impl Fn(&OwnedFd) -> rustix::io::Result<()>) {
+    fn make(&self, volumes: &OwnedFd, fill: impl Fn(&OwnedFd) -> rustix::io::Result<()>) {
         let (mut quiet_at, mut failed_at) = (Some(0), None);
         while let Some(creates) = self.wait_for_quiet(quiet_at, failed_at) {
             quiet_at = Some(creates);
-            let name = Uuid::new_v4().simple().to_string();
-            let half = format!("{HALF}{name}");
-            let made = make_dir(dir, &half, 0o700)
-                .and_then(|home| fill(&home))
-                .and_then(|()| renameat(dir, &half, dir, &name));
-            if made.is_ok() {
-                self.lock().ready.push(name);
-            } else {
-                let _ = tree::remove(dir, &half);
-                failed_at = Some(creates);
+            // By its name each time, should somebody clear it away.
+            match directory(volumes).and_then(|dir| blank(&dir, &fill)) {
+                Ok(name) => self.lock().ready.push(name),
+                Err(_) => failed_at = Some(creates),
             }
         }
     }
@@ -181,6 +181,29 @@ impl Shared {
             }
         }
     }
+}
+
+/// Makes one blank. Nothing of it is left if that fails.
+fn blank(
+    dir: &OwnedFd,
+    fill: impl Fn(&OwnedFd) -> rustix::io::Result<()>,
+) -> rustix::io::Result<String> {
+    let name = Uuid::new_v4().simple().to_string();
+    let half = format!("{HALF}{name}");
+    let made = make_dir(dir, &half, 0o700)
+        .and_then(|home| fill(&home))
+        .and_then(|()| renameat(dir, &half, dir, &name));
+    if made.is_err() {
+        let _ = tree::remove(dir, &half);
+    }
+    made.map(|()| name)
+}
+
+/// The directory of blanks in `volumes`, made if it is not there.
+fn directory(volumes: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let dir = make_dir(volumes, DIR, 0o700)?;
+    spread(&dir);
+    Ok(dir)
 }
 
 /// Asks the file system to lay the directories in `dir` far from each other,

@@ -6,10 +6,19 @@ use hutch_e2e::Hutch;
 use hutch_snapshots::{Rules, TreeFingerprint};
 use serde_json::json;
 
+/// The folders of volumes that belong to a project. What begins with a dot is
+/// the store's own, and changes when it likes.
+fn projects(hutch: &Hutch) -> impl Iterator<Item = PathBuf> {
+    let folders = fs::read_dir(hutch.data_dir().join("volumes")).unwrap();
+    folders.flatten().filter_map(|entry| {
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        (!hidden && entry.file_type().unwrap().is_dir()).then(|| entry.path())
+    })
+}
+
 /// The workspace of a sleeping sandbox, on the host.
 fn workspace(hutch: &Hutch) -> PathBuf {
-    let volumes = hutch.data_dir().join("volumes");
-    let mut places = vec![volumes];
+    let mut places: Vec<PathBuf> = projects(hutch).collect();
     while let Some(place) = places.pop() {
         let workspace = place.join("workspace");
         if workspace.is_dir() {
@@ -26,13 +35,8 @@ fn workspace(hutch: &Hutch) -> PathBuf {
 
 /// What a new disk, or another host, would look like.
 fn lose_volumes(hutch: &Hutch) {
-    for project in fs::read_dir(hutch.data_dir().join("volumes"))
-        .unwrap()
-        .flatten()
-    {
-        if project.file_type().unwrap().is_dir() {
-            fs::remove_dir_all(project.path()).unwrap();
-        }
+    for project in projects(hutch) {
+        fs::remove_dir_all(project).unwrap();
     }
 }
 

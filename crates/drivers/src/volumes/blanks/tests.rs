@@ -85,6 +85,25 @@ fn what_is_there_is_used_and_what_is_half_is_dropped() {
 }
 
 #[test]
+fn a_cleared_directory_costs_nothing_but_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = root(dir.path());
+    let side = make_dir(&root, "side", 0o700).unwrap();
+    let at = dir.path().join(DIR);
+    let blanks = Blanks::keep(&root, fill).unwrap();
+    until("the first blanks", || whole(dir.path()) == FEWEST);
+    fs::remove_dir_all(&at).unwrap();
+    assert!(blanks.take(&root, &side, "a").unwrap().is_none());
+    until("new ones", || at.exists() && whole(dir.path()) >= FEWEST);
+    assert!(blanks.take(&root, &side, "b").unwrap().is_some());
+    // The blanks alone.
+    fs::remove_dir_all(&at).unwrap();
+    fs::create_dir(&at).unwrap();
+    assert!(blanks.take(&root, &side, "c").unwrap().is_none());
+    until("new ones again", || whole(dir.path()) >= FEWEST);
+}
+
+#[test]
 fn a_full_disk_is_not_asked_again_and_again() {
     let dir = tempfile::tempdir().unwrap();
     let root = root(dir.path());
