@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # First CHAOS_STEPS (default 1000) operations of many clients on 20 sandboxes, with servers and
 # daemons that are killed, for each of CHAOS_SEEDS, against a model (tests/e2e/tests/chaos).
+# Then 200 races of calls and destroys, and a process that runs for longer than any deadline.
 # Then a tree of 200,000 files is saved and restored.
 # Then runs sandboxes through their whole life for SOAK_SECONDS (default 600), checks their work
 # after every wake, and fails when the server keeps memory or descriptors.
@@ -21,6 +22,9 @@ for seed in ${CHAOS_SEEDS:-1 2 3}; do
   HUTCH_CHAOS_SEED=$seed HUTCH_CHAOS_STEPS=${CHAOS_STEPS:-1000} cargo nextest run --workspace --locked \
     --cargo-quiet -E 'binary(chaos) & test(asked_for)'
 done
+echo "soak: 200 races, and a process of 130 seconds"
+HUTCH_RACES=200 HUTCH_PROCESS_SECONDS=130 cargo nextest run --workspace --locked --cargo-quiet \
+  -E 'binary(product) & (test(racing_calls) | test(no_deadline))'
 echo "soak: a snapshot of 200,000 files"
 cargo nextest run --workspace --locked --cargo-quiet --run-ignored only -E 'binary(large)'
 scripts/census.sh compare "$before"

@@ -43,6 +43,8 @@ impl Exit {
 pub struct Usage {
     /// CPU time of all its processes since boot, in nanoseconds.
     pub cpu_ns: u64,
+    /// The part of it that commands used, and not the daemon, in nanoseconds.
+    pub commands_cpu_ns: u64,
     /// Memory charged to it, in bytes, page cache included.
     pub memory_bytes: u64,
     /// Processes and threads.

@@ -33,7 +33,6 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
     // Before any thread: the starter is a copy of this process.
     let starter = Starter::fork(&StarterSettings {
         groups: inherited.groups.as_ref(),
-        attach: &inherited.attach,
         filter: inherited.filter.as_ref(),
     })?;
     tracing_subscriber::fmt()
@@ -63,7 +62,7 @@ async fn daemon(
         attach,
         workspace,
     } = inherited;
-    drop((filter, attach));
+    drop(filter);
     let scope = if std::process::id() == 1 {
         Scope::Everything
     } else {
@@ -72,6 +71,7 @@ async fn daemon(
     let children = Children::new(ChildrenSettings {
         starter,
         groups,
+        attach,
         scope,
     })?;
     let environment = Arc::new(Environment::inherited());
@@ -95,7 +95,6 @@ async fn daemon(
     tokio::select! {
         () = serve(user, Arc::new(User::new(Arc::clone(&services)))) => Ok(()),
         () = serve(control, Arc::new(Control::new(services))) => Ok(()),
-        () = children.starter_gone() => Err("the process that starts commands is gone".into()),
         _ = term.recv() => { stop(&children, libc::SIGTERM).await; Ok(()) }
         _ = int.recv() => { stop(&children, libc::SIGINT).await; Ok(()) }
     }

@@ -25,7 +25,7 @@ pub struct Inheritance {
     pub groups: Option<OwnedFd>,
     /// The commands' system-call filter.
     pub filter: Option<OwnedFd>,
-    /// Opened `cgroup.procs` files for the starter to join.
+    /// Opened `cgroup.procs` files for a starter to join that is forked later.
     pub attach: Vec<OwnedFd>,
     /// Where commands start.
     pub workspace: String,

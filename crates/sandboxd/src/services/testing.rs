@@ -28,6 +28,7 @@ impl Bench {
         let children = Children::new(ChildrenSettings {
             starter,
             groups: None,
+            attach: Vec::new(),
             scope: Scope::Started,
         })
         .unwrap();

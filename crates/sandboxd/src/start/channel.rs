@@ -20,6 +20,7 @@ const INLINE_LIMIT: usize = 64 * 1024;
 
 const INLINE: u8 = 0;
 const IN_FILE: u8 = 1;
+const PROBE: u8 = 2;
 
 /// One end of the channel.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct Channel(OwnedFd);
 pub(super) struct Received {
     /// The request, if it could be read.
     pub(super) launch: Option<Launch>,
+    /// The number to answer, 0 for what could not be read.
+    pub(super) call: u64,
     /// The descriptors that came along.
     pub(super) descriptors: Vec<OwnedFd>,
 }
@@ -70,6 +73,12 @@ impl Channel {
         Ok((vec![IN_FILE], Some(file)))
     }
 
+    /// A request that starts nothing: its answer says that all sent before it were read.
+    #[must_use]
+    pub fn probe(call: u64) -> Vec<u8> {
+        [&[PROBE][..], &call.to_le_bytes()].concat()
+    }
+
     /// Sends one prepared request without waiting; `WOULDBLOCK` when there is no room.
     ///
     /// # Errors
@@ -106,6 +115,13 @@ impl Channel {
             .map(drop)
     }
 
+    /// Takes one unread request away; whether there was one. Its descriptors are closed.
+    pub(super) fn discard_request(&self) -> bool {
+        let mut byte = [0; 1];
+        let flags = RecvFlags::DONTWAIT;
+        matches!(rustix::net::recv(&self.0, &mut byte, flags), Ok((n, _)) if n > 0)
+    }
+
     /// Waits for a request. `None` once PID 1 is gone.
     pub(super) fn receive(&self) -> Result<Option<Received>, Errno> {
         let mut buffer = vec![0; INLINE_LIMIT + 1];
@@ -132,10 +148,19 @@ impl Channel {
         {
             return Ok(Some(Received {
                 launch: None,
+                call: 0,
                 descriptors,
             }));
         }
         buffer.truncate(message.bytes);
+        if let Some((&PROBE, call)) = buffer.split_first() {
+            let call = call.try_into().map_or(0, u64::from_le_bytes);
+            return Ok(Some(Received {
+                launch: None,
+                call,
+                descriptors,
+            }));
+        }
         let launch = match buffer.split_first() {
             Some((&INLINE, body)) => Launch::decode(body),
             Some((&IN_FILE, [])) => match descriptors.pop() {
@@ -145,6 +170,7 @@ impl Channel {
             _ => None,
         };
         Ok(Some(Received {
+            call: launch.as_ref().map_or(0, |launch| launch.call),
             launch,
             descriptors,
         }))

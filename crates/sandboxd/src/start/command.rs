@@ -46,7 +46,7 @@ fn prepare(plan: &Plan<'_>, grouped: bool) -> Result<(), (Stage, Errno)> {
     install_filter(plan.filter).map_err(|e| (Stage::Filter, e))
 }
 
-fn raise_oom_score(score: &[u8]) {
+pub(super) fn raise_oom_score(score: &[u8]) {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     if let Ok(file) = rustix::fs::open(c"/proc/self/oom_score_adj", flags, Mode::empty()) {
         let _ = rustix::io::write(&file, score);

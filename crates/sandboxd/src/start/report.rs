@@ -1,18 +1,26 @@
-//! A page that a starting process shares with the starter, to say why it failed.
+//! A page that a starting process, the starter and the daemon share: why a start failed,
+//! and which one the starter was at should it die.
 
 use super::launch::Stage;
 use rustix::io::Errno;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 #[repr(C)]
 struct Page {
+    call: AtomicU64,
     stage: AtomicU32,
     errno: AtomicI32,
 }
 
 /// The shared page. The starter is suspended while the child uses it.
+#[derive(Debug)]
 pub(super) struct Report(NonNull<Page>);
+
+// SAFETY: the mapping belongs to the process, not to a thread, and holds only atomics.
+unsafe impl Send for Report {}
+// SAFETY: as above; every access goes through an atomic.
+unsafe impl Sync for Report {}
 
 impl Report {
     pub(super) fn new() -> Result<Self, Errno> {
@@ -42,8 +50,20 @@ impl Report {
         unsafe { self.0.as_ref() }
     }
 
-    pub(super) fn clear(&self) {
+    /// The starter begins with a call.
+    pub(super) fn begin(&self, call: u64) {
         self.page().stage.store(0, Ordering::SeqCst);
+        self.page().call.store(call, Ordering::SeqCst);
+    }
+
+    /// The call has its answer.
+    pub(super) fn done(&self) {
+        self.page().call.store(0, Ordering::SeqCst);
+    }
+
+    /// The call that a starter that died was at.
+    pub(super) fn take_call(&self) -> Option<u64> {
+        Some(self.page().call.swap(0, Ordering::SeqCst)).filter(|call| *call != 0)
     }
 
     pub(super) fn set(&self, stage: Stage, errno: Errno) {
@@ -56,6 +76,13 @@ impl Report {
     pub(super) fn failure(&self) -> Option<(Stage, i32)> {
         let stage = Stage::from_code(self.page().stage.load(Ordering::SeqCst))?;
         Some((stage, self.page().errno.load(Ordering::SeqCst)))
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`, of this size, which nothing refers to any more.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Page>()) };
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::channel::{Channel, Received};
 use super::clone::{Groups, Side, clone_child};
-use super::command::{Plan, become_command};
+use super::command::{Plan, become_command, raise_oom_score};
 use super::launch::{Launch, Outcome, Stage};
 use super::report::{Report, last_errno};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal};
 
@@ -13,14 +13,15 @@ use rustix::process::{DumpableBehavior, Pid, Signal};
 /// memory runs out. Not relative to the starter's own: the host sets that meanwhile.
 const OOM_SCORE: i32 = 500;
 
+/// What the kernel thinks of a starter that was forked late; the host gives it to the first.
+const OWN_OOM_SCORE: &[u8] = b"200";
+
 /// What the starter is made with. The descriptors are borrowed from the daemon:
 /// both sides hold a copy after the fork.
 #[derive(Debug, Default)]
 pub struct StarterSettings<'a> {
     /// The directory of the commands' control group, if there is one.
     pub groups: Option<&'a OwnedFd>,
-    /// Opened `cgroup.procs` files that the starter attaches itself to.
-    pub attach: &'a [OwnedFd],
     /// A file that holds the commands' system-call filter as raw `sock_filter` records.
     pub filter: Option<&'a OwnedFd>,
 }
@@ -30,8 +31,27 @@ pub struct StarterSettings<'a> {
 pub struct Starter {
     /// Where requests go.
     pub channel: Channel,
-    /// The starter's process id; when it ends nothing can be started any more.
+    /// The starter's process id.
     pub pid: Pid,
+    /// What the next one is forked from should this one end.
+    pub cradle: Cradle,
+}
+
+/// What outlives a starter. The sandbox's own code can kill a starter, but not PID 1; the one
+/// after it takes the requests that the dead one has not read.
+#[derive(Debug)]
+pub struct Cradle {
+    serving: Channel,
+    filter: Vec<libc::sock_filter>,
+    report: Report,
+}
+
+/// Where a starter comes from.
+enum Birth<'a> {
+    /// A process with one thread, in the groups of commands.
+    First,
+    /// A daemon that runs. It joins these `cgroup.procs` files.
+    Late(&'a [OwnedFd]),
 }
 
 impl Starter {
@@ -40,68 +60,139 @@ impl Starter {
     /// # Errors
     /// No process or socket can be made, or the filter cannot be read.
     pub fn fork(settings: &StarterSettings<'_>) -> Result<Self, Errno> {
-        let (ours, theirs) = Channel::pair()?;
+        let (ours, serving) = Channel::pair()?;
         let filter = settings
             .filter
             .map_or_else(|| Ok(Vec::new()), read_filter)?;
-        let report = Report::new()?;
-        // SAFETY: `main` calls this before any thread exists. In unit tests there are other
-        // threads; glibc keeps its allocator usable across fork and the child uses no lock of ours.
-        match unsafe { libc::fork() } {
-            -1 => Err(last_errno()),
-            0 => {
-                drop(ours);
-                serve(&theirs, settings, &filter, &report)
-            }
-            pid => Ok(Self {
-                channel: ours,
-                pid: Pid::from_raw(pid).ok_or(Errno::INVAL)?,
-            }),
-        }
+        let cradle = Cradle {
+            serving,
+            filter,
+            report: Report::new()?,
+        };
+        let pid = cradle.bear(settings.groups, &Birth::First)?;
+        Ok(Self {
+            channel: ours,
+            pid,
+            cradle,
+        })
     }
 }
 
-fn serve(
-    channel: &Channel,
-    settings: &StarterSettings<'_>,
-    filter: &[libc::sock_filter],
-    report: &Report,
-) -> ! {
-    settle(settings);
-    let oom_score = oom_score();
-    let mut groups = settings.groups.map(Groups::new);
-    while let Ok(Some(Received {
-        launch,
-        descriptors,
-    })) = channel.receive()
-    {
-        let call = launch.as_ref().map_or(0, |launch| launch.call);
-        let outcome = match &launch {
-            Some(launch) => {
-                let plan = Plan {
-                    launch,
-                    descriptors: &descriptors,
-                    filter,
-                    oom_score: &oom_score,
-                    report,
-                };
-                start(groups.as_mut(), launch, &plan)
+impl Cradle {
+    /// Forks a starter from the daemon. It joins the opened `cgroup.procs` files of `attach`.
+    ///
+    /// # Errors
+    /// No process can be made.
+    pub fn fork_late(&self, groups: Option<&OwnedFd>, attach: &[OwnedFd]) -> Result<Pid, Errno> {
+        self.bear(groups, &Birth::Late(attach))
+    }
+
+    /// The call that a starter that died was at, if it was at one.
+    #[must_use]
+    pub fn take_call(&self) -> Option<u64> {
+        self.report.take_call()
+    }
+
+    /// Takes back the requests that no starter has read. Only while none runs.
+    pub fn drain(&self) {
+        while self.serving.discard_request() {}
+    }
+
+    fn bear(&self, groups: Option<&OwnedFd>, birth: &Birth<'_>) -> Result<Pid, Errno> {
+        // SAFETY: glibc keeps its allocator usable across a fork of a process with threads, and
+        // the child uses no lock of ours: all that it touches is borrowed plain data.
+        match unsafe { libc::fork() } {
+            -1 => Err(last_errno()),
+            0 => {
+                self.settle(groups, birth);
+                self.serve(groups)
             }
-            None => Outcome::Failed {
-                stage: Stage::Request,
-                errno: Errno::INVAL.raw_os_error(),
-            },
-        };
-        drop(descriptors);
-        if channel.reply(call, outcome).is_err() {
-            break;
-        }
-        if let Some(groups) = &mut groups {
-            groups.make_ahead(call);
+            pid => Pid::from_raw(pid).ok_or(Errno::INVAL),
         }
     }
-    // SAFETY: the daemon is gone; ends this process without running its handlers.
-    unsafe { libc::_exit(0) }
+
+    /// Makes the fresh process what commands are copied from: plain signals, a usual
+    /// umask, its place in the groups, and nothing for others to read.
+    fn settle(&self, groups: Option<&OwnedFd>, birth: &Birth<'_>) {
+        let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        let _ = rustix::thread::set_name(c"starter");
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        reset_signals();
+        match birth {
+            Birth::First => {
+                let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+            }
+            // The signal would come with the end of the thread that forked; the end of the
+            // channel will do.
+            Birth::Late(attach) => {
+                for group in *attach {
+                    let _ = rustix::io::write(group, b"0");
+                }
+                raise_oom_score(OWN_OOM_SCORE);
+            }
+        }
+        // Neither the daemon's end of the channel, whose close is the end, nor the pipes and
+        // sockets of its calls may stay open here.
+        let kept = [
+            Some(self.serving.as_raw_fd()),
+            groups.map(AsRawFd::as_raw_fd),
+        ];
+        close_all_but(kept.into_iter().flatten());
+    }
+
+    fn serve(&self, groups: Option<&OwnedFd>) -> ! {
+        let oom_score = oom_score();
+        let mut groups = groups.map(Groups::new);
+        while let Ok(Some(Received {
+            launch,
+            call,
+            descriptors,
+        })) = self.serving.receive()
+        {
+            self.report.begin(if launch.is_some() { call } else { 0 });
+            let outcome = match &launch {
+                Some(launch) => {
+                    let plan = Plan {
+                        launch,
+                        descriptors: &descriptors,
+                        filter: &self.filter,
+                        oom_score: &oom_score,
+                        report: &self.report,
+                    };
+                    start(groups.as_mut(), launch, &plan)
+                }
+                None => Outcome::Failed {
+                    stage: Stage::Request,
+                    errno: Errno::INVAL.raw_os_error(),
+                },
+            };
+            drop(descriptors);
+            let replied = self.serving.reply(call, outcome);
+            self.report.done();
+            if replied.is_err() {
+                break;
+            }
+            if let Some(groups) = &mut groups {
+                groups.make_ahead(call);
+            }
+        }
+        // SAFETY: the daemon is gone; ends this process without running its handlers.
+        unsafe { libc::_exit(0) }
+    }
+}
+
+/// Closes every descriptor but the standard streams and these.
+fn close_all_but(kept: impl Iterator<Item = RawFd>) {
+    let mut kept: Vec<u32> = kept.filter_map(|fd| u32::try_from(fd).ok()).collect();
+    kept.sort_unstable();
+    let mut first = 3_u32;
+    for fd in kept.into_iter().chain([u32::MAX]) {
+        if let Some(last) = fd.checked_sub(1).filter(|last| *last >= first) {
+            // SAFETY: a fresh copy of the daemon; what owned these never runs here.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+        first = fd.saturating_add(1);
+    }
 }
 
 fn start(groups: Option<&mut Groups<'_>>, launch: &Launch, plan: &Plan<'_>) -> Outcome {
@@ -111,7 +202,6 @@ fn start(groups: Option<&mut Groups<'_>>, launch: &Launch, plan: &Plan<'_>) -> O
             errno: Errno::BADF.raw_os_error(),
         };
     }
-    plan.report.clear();
     match clone_child(groups, launch.call) {
         Ok(Side::Child { grouped }) => become_command(plan, grouped),
         Ok(Side::Parent { pid, grouped }) => match plan.report.failure() {
@@ -125,19 +215,6 @@ fn start(groups: Option<&mut Groups<'_>>, launch: &Launch, plan: &Plan<'_>) -> O
             stage: Stage::Clone,
             errno: errno.raw_os_error(),
         },
-    }
-}
-
-/// Makes the fresh process what commands are copied from: plain signals, a usual
-/// umask, its place in the groups, and nothing for others to read.
-fn settle(settings: &StarterSettings<'_>) {
-    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    let _ = rustix::thread::set_name(c"starter");
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    reset_signals();
-    for group in settings.attach {
-        let _ = rustix::io::write(group, b"0");
     }
 }
 

@@ -110,9 +110,8 @@ async fn a_term_is_forwarded_and_ends_the_daemon() {
     assert_eq!(std::fs::read_to_string(mark).unwrap(), "told\n");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn commands_run_under_their_filter_and_the_daemon_does_not() {
-    // mkdir and mkdirat are refused with EPERM, all else is allowed.
+/// A filter that refuses mkdir and mkdirat with EPERM and allows all else.
+fn filter() -> Vec<u8> {
     const PROGRAM: [(u16, u8, u8, u32); 5] = [
         (0x20, 0, 0, 0),
         (0x15, 2, 0, 83),
@@ -123,8 +122,12 @@ async fn commands_run_under_their_filter_and_the_daemon_does_not() {
     let record = |(code, jt, jf, k): (u16, u8, u8, u32)| {
         [&code.to_ne_bytes()[..], &[jt, jf], &k.to_ne_bytes()].concat()
     };
-    let records: Vec<u8> = PROGRAM.into_iter().flat_map(record).collect();
-    let sandbox = Sandbox::start_filtered(Groups::Available, Some(&records)).await;
+    PROGRAM.into_iter().flat_map(record).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_under_their_filter_and_the_daemon_does_not() {
+    let sandbox = Sandbox::start_filtered(Groups::Available, Some(&filter())).await;
     let refused = sandbox.exec("mkdir d").await;
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("Operation not permitted"));
@@ -138,20 +141,21 @@ async fn commands_run_under_their_filter_and_the_daemon_does_not() {
     assert_eq!(open, ok("4\n"));
 }
 
-/// The starter's place in the groups cannot be had again, so the daemon ends with it: the
-/// host sees a sandbox that stopped, and the next call boots one.
+/// PID 1 cannot be killed from inside; the starter can, and is forked again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_kills_everything_ends_the_sandbox() {
-    let sandbox = Sandbox::start().await;
-    let daemon = Pid::from_raw(sandbox.daemon()).unwrap();
-    let end = sandbox
-        .call("sandbox.exec", vec!["kill -9 -1; sleep 95".into()])
-        .await;
-    // Cut off, or refused when the starter died before it could say that it had started it.
-    assert!(end.is_err());
-    gone(daemon).await;
+async fn a_command_that_signals_everything_takes_nothing_but_commands_along() {
+    let sandbox = Sandbox::start_filtered(Groups::Available, Some(&filter())).await;
+    for signal in ["STOP", "KILL", "TERM", "HUP"] {
+        let command = format!("kill -{signal} -1; echo sent");
+        // Refused when the starter died before it could say that it had started it.
+        if let Ok(sent) = sandbox.call("sandbox.exec", vec![command.into()]).await {
+            let out = sent.get("stdout").and_then(capnweb::Value::as_str);
+            assert_eq!(out, Some("sent\n"));
+        }
+        let again = sandbox.exec("grep Seccomp: /proc/self/status").await;
+        assert_eq!(again, ok("Seccomp:\t2\n"), "{signal}");
+    }
 }
-
 async fn gone(process: Pid) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while rustix::process::test_kill_process(process).is_ok() {

@@ -49,7 +49,8 @@ pub struct Exit {
 /// What a machine has used, counted on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time since its start.
+    /// CPU time of its commands since its start. The daemon's own is not in it: looking at a
+    /// sandbox costs the daemon, and must not keep it awake.
     pub cpu: Duration,
     /// Processes ended by the memory limit since its start.
     pub oom_kills: u64,

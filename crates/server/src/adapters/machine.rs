@@ -322,7 +322,7 @@ impl Machine for DriverMachine {
                 .map_err(|error| MachineError::Failed(error.to_string()))?
                 .map_err(refused)?;
             Ok(Usage {
-                cpu: Duration::from_nanos(usage.cpu_ns),
+                cpu: Duration::from_nanos(usage.commands_cpu_ns),
                 oom_kills: usage.oom_kills,
             })
         }

@@ -144,3 +144,34 @@ async fn the_settings_of_sleep_outlive_the_server() {
         (&json!(false), &json!("1s"))
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looking_at_it_all_the_time_keeps_nothing_awake() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({"sleepAfter": 1})).await;
+    let process = sandbox.json("startProcess", &[json!("sleep 600")]).await;
+    let id = [process["id"].clone()];
+    let begun = Instant::now();
+    let mut looks = 0;
+    while sandbox.json("describe", &[]).await["running"] == true {
+        for look in [
+            "listProcesses",
+            "liveState.get",
+            "processor.getRuntimeState",
+        ] {
+            sandbox.json(look, &[]).await;
+        }
+        sandbox.json("getProcess", &id).await;
+        if let Err(error) = sandbox.call("getProcessLogs", &id).await {
+            assert_eq!(error.code(), Some("PROCESS_NOT_FOUND"), "{error}");
+        }
+        looks += 1;
+        let awake = sandbox.json("describe", &[]).await;
+        assert!(
+            begun.elapsed() < Duration::from_secs(15),
+            "{looks}: {awake}"
+        );
+    }
+    assert!(looks > 20, "{looks}");
+}

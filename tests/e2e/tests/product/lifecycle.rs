@@ -1,6 +1,6 @@
 use capnweb::Value;
 use futures_util::future::join_all;
-use hutch_e2e::{Hutch, string};
+use hutch_e2e::{Api, Hutch, left_over, string, wait_until};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -134,28 +134,40 @@ async fn list_and_describe_never_wake() {
     assert!(string(&described["awake"]["reason"]).contains("something happened"));
 }
 
+/// One sandbox whose destroy races with a call, each in its turn at first.
+async fn race(api: &Api, round: usize) {
+    let name = format!("r{round}");
+    let sandbox = api.create(&name, json!({"instanceType": "lite"})).await;
+    if round.is_multiple_of(2) {
+        sandbox.sh("true").await;
+    }
+    let command = [json!("echo hi; sleep 0.01")];
+    let (ran, destroyed) =
+        futures_util::join!(sandbox.call("exec", &command), sandbox.call("destroy", &[]));
+    destroyed.unwrap();
+    if let Err(error) = ran {
+        let code = error.code().unwrap_or_default();
+        assert!(
+            ["OPERATION_INTERRUPTED", "SANDBOX_NAME_RETIRED"].contains(&code),
+            "{error}"
+        );
+    }
+    assert_eq!(
+        api.sandbox(&name).refusal("create", &[]).await.0,
+        "SANDBOX_NAME_RETIRED"
+    );
+}
+
+/// `HUTCH_RACES=200` makes it many more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn racing_calls_and_destroys_leave_nothing() {
-    let hutch = Hutch::start();
+    let asked = std::env::var("HUTCH_RACES").ok();
+    let count: usize = asked.map_or(48, |text| text.parse().unwrap());
+    let mut hutch = Hutch::start();
     let api = hutch.api().await;
-    for round in 0..20 {
-        let name = format!("r{round}");
-        let sandbox = api.create(&name, json!({"instanceType": "lite"})).await;
-        let command = [json!("echo hi")];
-        let (ran, destroyed) =
-            futures_util::join!(sandbox.call("exec", &command), sandbox.call("destroy", &[]));
-        destroyed.unwrap();
-        if let Err(error) = ran {
-            let code = error.code().unwrap_or_default();
-            assert!(
-                ["OPERATION_INTERRUPTED", "SANDBOX_NAME_RETIRED"].contains(&code),
-                "{error}"
-            );
-        }
-        assert_eq!(
-            api.sandbox(&name).refusal("create", &[]).await.0,
-            "SANDBOX_NAME_RETIRED"
-        );
+    let rounds: Vec<usize> = (0..count).collect();
+    for some in rounds.chunks(8) {
+        join_all(some.iter().map(|round| race(&api, *round))).await;
     }
     let volumes = std::fs::read_dir(hutch.data_dir().join("volumes")).unwrap();
     let named: Vec<_> = volumes
@@ -164,6 +176,64 @@ async fn racing_calls_and_destroys_leave_nothing() {
         .filter(|name| name.to_string_lossy().contains("-r"))
         .collect();
     assert!(named.is_empty(), "{named:?}");
+    drop(api);
+    // Without sandboxes nothing stays when the server goes.
+    hutch.end(Signal::TERM);
+    let mut left = Vec::new();
+    wait_until("nothing is left over", || {
+        left = left_over(&hutch);
+        left.is_empty()
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_an_instance_is_not_booked_on_the_next_one() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    for _ in 0..3 {
+        // Takes a while to die: many processes, none of which listens to TERM.
+        let many = "trap '' TERM; for i in $(seq 300); do sleep 600 & done; wait";
+        sandbox.json("startProcess", &[json!(many)]).await;
+        sandbox
+            .sh("until [ $(pgrep -xc sleep) -ge 300 ]; do :; done")
+            .await;
+        let (slept, started) =
+            futures_util::join!(sandbox.call("sleep", &[]), sandbox.call("start", &[]));
+        slept.unwrap();
+        started.unwrap();
+        let alive = sandbox.sh("pgrep -xc sleep").await.1;
+        assert_eq!(alive, "0\n");
+    }
+    assert_eq!(sandbox.json("describe", &[]).await["running"], true);
+    let mut expected = vec!["created", "started"];
+    for _ in 0..3 {
+        expected.extend(["sleep-requested", "backup-created", "stopped"]);
+        expected.extend(["start-requested", "started"]);
+    }
+    assert_eq!(api.events("main").await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_startup_file_of_a_shell_is_run_and_none_holds_a_call_up() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let hostile = "for f in ~/.bashrc ~/.bash_profile ~/.profile ~/.zshenv /etc/profile /etc/bash.bashrc;          do printf 'read x; exit 1\n' > $f; done; cp ~/.bashrc ~/.zshenv .";
+    sandbox.sh(hostile).await;
+    assert_eq!(sandbox.sh("echo ok").await, (0, "ok\n".into()));
+    // From the workspace it comes back after a sleep.
+    let env = json!({"HOME": "/workspace", "ZDOTDIR": "/workspace"});
+    sandbox.json("setEnvVars", &[env]).await;
+    sandbox.json("sleep", &[]).await;
+    sandbox.json("start", &[]).await;
+    assert_eq!(
+        sandbox.sh("echo ok; ls -A").await,
+        (0, "ok\n.bashrc\n.zshenv\n".into())
+    );
+    let started = sandbox.json("startProcess", &[json!("echo ok")]).await;
+    let exit = sandbox.json("waitForExit", &[started["id"].clone()]).await;
+    assert_eq!(exit["exitCode"], 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,12 +8,15 @@
 mod activity;
 mod attacks;
 mod clients;
+mod connections;
 mod crash;
+mod disturbance;
 mod door;
 mod exec;
 mod failpoints;
 mod files;
 mod isolation;
+mod keeping;
 mod keys;
 mod lifecycle;
 mod observability;

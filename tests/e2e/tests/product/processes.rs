@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use hutch_e2e::{Hutch, string};
+use rustix::process::Signal;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,4 +107,62 @@ async fn a_process_survives_the_connection_that_started_it() {
         (&again["status"], &again["pid"]),
         (&json!("running"), &process["pid"])
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_belongs_to_the_sandbox_not_to_a_call_or_a_connection() {
+    let mut hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let started = sandbox.json("startProcess", &[json!("sleep 600")]).await;
+    // A shell that ends, a caller that goes away, a server that dies.
+    sandbox.sh("kill -9 $$").await;
+    let other = hutch.api().await;
+    let open = other
+        .sandbox("main")
+        .0
+        .call("exec", vec!["sleep 611".into()]);
+    let mut open = std::pin::pin!(open.into_future());
+    let runs = sandbox.sh("until pgrep -f 'sleep 61[1]' >/dev/null; do :; done");
+    tokio::select! {
+        _ = &mut open => panic!("the command ended"),
+        _ = runs => {}
+    }
+    drop(other);
+    sandbox
+        .sh("while pgrep -f 'sleep 61[1]' >/dev/null; do :; done")
+        .await;
+    drop(api);
+    hutch.end(Signal::KILL);
+    hutch.serve();
+    let api = hutch.api().await;
+    let listed = api.sandbox("main").json("listProcesses", &[]).await;
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    for member in ["id", "pid"] {
+        assert_eq!(listed[0][member], started[member]);
+    }
+    assert_eq!(listed[0]["status"], "running");
+}
+
+/// `HUTCH_PROCESS_SECONDS=130` lets it run for longer than any deadline of ours.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_background_process_has_no_deadline_and_its_log_no_gap() {
+    let seconds = std::env::var("HUTCH_PROCESS_SECONDS").ok();
+    let seconds: f64 = seconds.map_or(2.0, |text| text.parse().unwrap());
+    let pause = seconds / 130.0;
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let command = format!("for i in $(seq 130); do echo $i; sleep {pause}; done; exit 5");
+    let id = sandbox.json("startProcess", &[json!(command)]).await["id"].clone();
+    drop(api);
+    tokio::time::sleep(Duration::from_secs_f64(seconds * 0.95)).await;
+    let api = hutch.api().await;
+    let sandbox = api.sandbox("main");
+    let exit = sandbox.json("waitForExit", &[id.clone()]).await;
+    assert_eq!(exit["exitCode"], 5);
+    let logs = sandbox.json("getProcessLogs", &[id]).await;
+    let all: String = (1..=130).map(|line| format!("{line}\n")).collect();
+    assert_eq!(string(&logs["stdout"]), all);
 }

@@ -10,6 +10,7 @@ async fn failing_calls_with_callbacks_leave_nothing_behind() {
     let api = hutch.api().await;
     api.create("main", json!({})).await.sh("true").await;
     let base = api.connection.stats();
+    let memory = hutch_e2e::resident_kib(hutch.pid());
     for _ in 0..100 {
         let calls = (0..100).map(|_| {
             let callback = Stub::function(|_| async { Ok(Value::Undefined) });
@@ -26,6 +27,8 @@ async fn failing_calls_with_callbacks_leave_nothing_behind() {
         let now = api.connection.stats();
         now.exports <= base.exports && now.imports <= base.imports
     });
+    let grown = hutch_e2e::resident_kib(hutch.pid()).saturating_sub(memory);
+    assert!(grown < 32 * 1024, "the server grew by {grown} KiB");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -34,7 +34,7 @@ fn workspace(hutch: &Hutch) -> PathBuf {
 }
 
 /// What a new disk, or another host, would look like.
-fn lose_volumes(hutch: &Hutch) {
+pub fn lose_volumes(hutch: &Hutch) {
     for project in projects(hutch) {
         fs::remove_dir_all(project).unwrap();
     }

@@ -43,12 +43,16 @@ pub fn limit(hierarchies: &Hierarchies, group: &str, limits: &Limits) -> io::Res
 
 /// Reads the accounts.
 pub fn usage(hierarchies: &Hierarchies, group: &str) -> io::Result<Usage> {
-    let read = |controller: &str, name: &str| match path(hierarchies, controller, group) {
+    let of = |group: &str, controller: &str, name: &str| match path(hierarchies, controller, group)
+    {
         Some(path) => file::number(&path.join(name)),
         None => Ok(0),
     };
+    let read = |controller: &str, name: &str| of(group, controller, name);
+    let commands = format!("{group}/commands");
     Ok(Usage {
         cpu_ns: read("cpuacct", "cpuacct.usage")?,
+        commands_cpu_ns: of(&commands, "cpuacct", "cpuacct.usage")?,
         memory_bytes: read("memory", "memory.usage_in_bytes")?,
         pids: read("pids", "pids.current")?,
         oom_kills: oom_kills(hierarchies, group),

@@ -30,7 +30,13 @@ pub struct Inherited {
     pub commands: OwnedFd,
     /// Descriptor 8: the filter for commands.
     pub command_filter: OwnedFd,
+    /// Descriptors from [`ATTACH`] on: the opened `cgroup.procs` files that a starter joins
+    /// which the daemon forks after it was moved out of them.
+    pub attach: Vec<OwnedFd>,
 }
+
+/// The first of the descriptors for a later starter's groups.
+pub const ATTACH: i32 = 9;
 
 /// Puts the descriptors in their places and closes everything else but
 /// `kept`, which close at exec. Returns `kept` at their new numbers.
@@ -41,7 +47,7 @@ pub fn place(inherited: Inherited, kept: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd
         .read(true)
         .open("/dev/null")
         .step("open /dev/null")?;
-    let placed = [
+    let mut placed = vec![
         (0, high(null.into())?),
         (1, high(inherited.output.try_clone()?)?),
         (2, high(inherited.output)?),
@@ -50,6 +56,9 @@ pub fn place(inherited: Inherited, kept: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd
         (5, high(inherited.commands)?),
         (8, high(inherited.command_filter)?),
     ];
+    for (target, fd) in (ATTACH..WAITING).zip(inherited.attach) {
+        placed.push((target, high(fd)?));
+    }
     let mut open: Vec<i32> = kept.iter().map(AsRawFd::as_raw_fd).collect();
     for (target, fd) in &placed {
         duplicate(fd, *target)?;

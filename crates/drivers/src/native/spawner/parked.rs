@@ -7,7 +7,7 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -82,6 +82,7 @@ struct Prepared {
     namespace: OwnedFd,
     commands: OwnedFd,
     command_filter: OwnedFd,
+    attach: Vec<OwnedFd>,
 }
 
 /// Runs in the child, as PID 1 of a fresh pid namespace. Never returns.
@@ -106,8 +107,14 @@ fn fail(control: &OwnedFd, cause: &io::Error) -> ! {
 fn prepare(plan: &Plan<'_>) -> io::Result<Prepared> {
     let mut steps = Steps::start();
     // Back to back: the first entry waits for a grace period, the next do not.
+    let mut attach = Vec::new();
     for place in plan.groups.birth_places() {
-        fs::write(&place, "0").step("enter a group")?;
+        let mut file = fs::File::options()
+            .write(true)
+            .open(&place)
+            .step("open a group")?;
+        file.write_all(b"0").step("enter a group")?;
+        attach.push(OwnedFd::from(file));
     }
     // The root of the view of groups is the whole boot's, so that a command
     // may be born in a sibling of the daemon's group.
@@ -156,6 +163,7 @@ fn prepare(plan: &Plan<'_>) -> io::Result<Prepared> {
         namespace,
         commands,
         command_filter: plan.filters.for_commands.try_clone()?,
+        attach,
     })
 }
 
@@ -207,13 +215,14 @@ fn boot(plan: &Plan<'_>, prepared: Prepared) -> io::Result<Infallible> {
     )?;
     rootfs::enter(&mut steps)?;
     steps.mark("drop");
-    let environment = environment(&go);
+    let environment = environment(&go, prepared.attach.len());
     let inherited = Inherited {
         output,
         user,
         control,
         commands: prepared.commands,
         command_filter: prepared.command_filter,
+        attach: prepared.attach,
     };
     let spawner = plan.control.try_clone()?;
     drop(volume);
@@ -235,7 +244,9 @@ fn boot(plan: &Plan<'_>, prepared: Prepared) -> io::Result<Infallible> {
 }
 
 /// What the daemon starts with.
-fn environment(go: &Go) -> Vec<String> {
+fn environment(go: &Go, attach: usize) -> Vec<String> {
+    let attach = (exec::ATTACH..).take(attach).map(|fd| fd.to_string());
+    let attach: Vec<String> = attach.collect();
     vec![
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
         "HOME=/root".into(),
@@ -244,5 +255,6 @@ fn environment(go: &Go) -> Vec<String> {
         format!("SANDBOXD_HOSTNAME={}", go.hostname),
         "SANDBOXD_COMMANDS_CGROUP=5".into(),
         "SANDBOXD_COMMAND_SECCOMP=8".into(),
+        format!("SANDBOXD_STARTER_ATTACH={}", attach.join(",")),
     ]
 }

@@ -1,15 +1,17 @@
 //! The daemon's side of the starter.
 
+use super::error::{START_LIMIT, StartError};
 use super::reaper::{Reaper, Scope};
-use super::tree::{Groups, Tree};
+use super::revival::{Revival, revive};
+use super::tree::{Groups, StillRunning, Tree};
 use super::{Child, Exit};
-use crate::start::{Channel, Launch, Outcome, Stage, Starter};
+use crate::start::{Channel, Cradle, Launch, Outcome, Starter};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::Pid;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -19,27 +21,17 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
-/// How long the starter may take to answer. It answers in about a millisecond; only a
-/// process that somebody stopped between its clone and its program holds it up.
-const START_LIMIT: Duration = Duration::from_secs(30);
+/// How often a request is sent that no starter has begun with.
+const TRIES: u32 = 3;
 
-/// A process could not be started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum StartError {
-    /// The starter tried and failed.
-    #[error("{stage:?} failed: {errno}")]
-    Failed {
-        /// Where.
-        stage: Stage,
-        /// Why.
-        errno: Errno,
-    },
-    /// The starter is gone or did not answer in time.
-    #[error("the process that starts commands does not answer")]
-    Unavailable,
-    /// The request could not be handed over.
-    #[error("the start request could not be sent: {0}")]
-    Send(Errno),
+pub(super) type Answer = Result<Child, StartError>;
+
+/// A start that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) answer: oneshot::Sender<Answer>,
+    /// Whether the request is on its way.
+    pub(super) sent: bool,
 }
 
 /// The streams of a new process.
@@ -62,6 +54,8 @@ pub struct ChildrenSettings {
     pub starter: Starter,
     /// The commands' control group, the same that the starter was given.
     pub groups: Option<OwnedFd>,
+    /// Opened `cgroup.procs` files that later starters join.
+    pub attach: Vec<OwnedFd>,
     /// Whose children to reap.
     pub scope: Scope,
 }
@@ -69,15 +63,21 @@ pub struct ChildrenSettings {
 /// Starts and reaps children. Shared by reference.
 #[derive(Debug)]
 pub struct Children {
-    channel: Arc<AsyncFd<Channel>>,
+    pub(super) channel: Arc<AsyncFd<Channel>>,
+    pub(super) cradle: Cradle,
+    pub(super) attach: Vec<OwnedFd>,
+    /// Whether the starter has answered a probe, or is the first.
+    pub(super) answered: AtomicBool,
     null: OwnedFd,
-    pending: Mutex<HashMap<u64, oneshot::Sender<Result<Child, StartError>>>>,
-    next_call: AtomicU64,
-    groups: Option<Arc<Groups>>,
+    pending: Mutex<HashMap<u64, Waiting>>,
+    /// For each probe, the starts that were sent before it.
+    probes: Mutex<HashMap<u64, Vec<u64>>>,
+    pub(super) next_call: AtomicU64,
+    pub(super) groups: Option<Arc<Groups>>,
     trees: Mutex<Vec<Weak<Tree>>>,
-    reaper: Reaper,
-    cleanups: TaskTracker,
-    runtime: Handle,
+    pub(super) reaper: Reaper,
+    pub(super) cleanups: TaskTracker,
+    pub(super) runtime: Handle,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -95,8 +95,12 @@ impl Children {
         let channel = Arc::new(settings.starter.channel.watched()?);
         let children = Arc::new(Self {
             channel: Arc::clone(&channel),
+            cradle: settings.starter.cradle,
+            attach: settings.attach,
+            answered: AtomicBool::new(true),
             null,
             pending: Mutex::default(),
+            probes: Mutex::default(),
             next_call: AtomicU64::new(1),
             groups: settings
                 .groups
@@ -107,12 +111,14 @@ impl Children {
             runtime: Handle::current(),
             tasks: Mutex::default(),
         });
-        // Both tasks are ended by the drop of their owner.
+        let revival = Revival::new(children.reaper.starters_gone());
+        // The tasks are ended by the drop of their owner.
         let reaping = reap(Arc::downgrade(&children), signal(SignalKind::child())?);
         let replies = read_replies(Arc::downgrade(&children), channel);
         let tasks = vec![
             tokio::spawn(reaping).abort_handle(),
             tokio::spawn(replies).abort_handle(),
+            tokio::spawn(revive(Arc::downgrade(&children), revival)).abort_handle(),
         ];
         *children
             .tasks
@@ -129,11 +135,22 @@ impl Children {
         if let Some(groups) = &self.groups {
             groups.sweep();
         }
+        launch.script = stdio.script.is_some();
+        let mut tries = 1;
+        loop {
+            let answer = self.request(&mut launch, &stdio).await;
+            match answer {
+                Err(StartError::NotBegun) if tries < TRIES => tries += 1,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Sends one request and waits for its answer.
+    async fn request(&self, launch: &mut Launch, stdio: &Stdio) -> Answer {
         let call = self.next_call.fetch_add(1, Ordering::Relaxed);
         launch.call = call;
-        launch.script = stdio.script.is_some();
-        let (datagram, payload) = Channel::prepare(&launch).map_err(StartError::Send)?;
-        drop(launch);
+        let (datagram, payload) = Channel::prepare(launch).map_err(StartError::Send)?;
         let answer = self.expect_reply(call);
         {
             let unsent = Unsent {
@@ -141,25 +158,26 @@ impl Children {
                 call,
                 armed: true,
             };
-            self.send(&datagram, &stdio, payload.as_ref()).await?;
+            self.send(call, &datagram, stdio, payload.as_ref()).await?;
             unsent.disarm();
         }
-        drop(stdio);
         match tokio::time::timeout(START_LIMIT, answer).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) | Err(_) => Err(StartError::Unavailable),
         }
     }
 
-    fn expect_reply(&self, call: u64) -> oneshot::Receiver<Result<Child, StartError>> {
-        let (sender, answer) = oneshot::channel();
+    fn expect_reply(&self, call: u64) -> oneshot::Receiver<Answer> {
+        let (answer, reply) = oneshot::channel();
         self.reaper.begin();
-        self.pending().insert(call, sender);
-        answer
+        let sent = false;
+        self.pending().insert(call, Waiting { answer, sent });
+        reply
     }
 
     async fn send(
         &self,
+        call: u64,
         datagram: &[u8],
         stdio: &Stdio,
         payload: Option<&OwnedFd>,
@@ -174,7 +192,13 @@ impl Children {
                 .collect();
         self.channel
             .async_io(Interest::WRITABLE, |channel| {
-                channel.try_send(datagram, &descriptors).map_err(Into::into)
+                // Under the lock, so that a probe knows what was sent before it.
+                let mut pending = self.pending();
+                channel.try_send(datagram, &descriptors)?;
+                if let Some(waiting) = pending.get_mut(&call) {
+                    waiting.sent = true;
+                }
+                Ok(())
             })
             .await
             .map_err(|error| match Errno::from_io_error(&error) {
@@ -183,14 +207,24 @@ impl Children {
             })
     }
 
-    fn pending(
-        &self,
-    ) -> std::sync::MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<Child, StartError>>>> {
+    pub(super) fn pending(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn probes(&self) -> MutexGuard<'_, HashMap<u64, Vec<u64>>> {
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn settle(&self, call: u64, outcome: Outcome) {
-        let answer = self.pending().remove(&call);
+        let probe = self.probes().remove(&call);
+        if let Some(before) = probe {
+            return self.probed(before);
+        }
+        let answer = self.pending().remove(&call).map(|waiting| waiting.answer);
+        if answer.is_none() {
+            // Given up when its starter died, whose answer comes only now.
+            self.reaper.begin();
+        }
         let result = match outcome {
             Outcome::Started { pid, grouped } => {
                 let exit = self.reaper.settle(Pid::from_raw(pid));
@@ -233,9 +267,25 @@ impl Children {
         self.reaper.running()
     }
 
-    /// Resolves once the starter has ended: nothing can be started any more.
-    pub async fn starter_gone(&self) {
-        self.reaper.starter_gone().await;
+    /// Ends what calls that are over have left behind; gives the number of such calls.
+    ///
+    /// # Errors
+    /// Something outlived its KILL by five seconds.
+    pub async fn end_left_behind(&self) -> Result<usize, StillRunning> {
+        let Some(groups) = &self.groups else {
+            return Ok(0);
+        };
+        let trees: Vec<Arc<Tree>> = groups
+            .lingering()
+            .into_iter()
+            .map(|name| Arc::new(Tree::left_behind(Arc::clone(groups), name)))
+            .collect();
+        let ends = trees
+            .iter()
+            .map(|tree| tree.end(libc::SIGKILL, Duration::ZERO));
+        let ended = futures_util::future::join_all(ends).await;
+        ended.into_iter().collect::<Result<Vec<()>, _>>()?;
+        Ok(trees.len())
     }
 
     /// Sends `signal` to everything that a call still owns.
@@ -299,9 +349,8 @@ async fn read_replies(owner: Weak<Children>, channel: Arc<AsyncFd<Channel>>) {
             Ok(None) | Err(_) => {
                 // The starter is gone: nobody will answer.
                 let waiting = std::mem::take(&mut *children.pending());
-                for answer in waiting.into_values() {
+                for _ in waiting {
                     drop(children.reaper.settle(None));
-                    drop(answer);
                 }
                 return;
             }

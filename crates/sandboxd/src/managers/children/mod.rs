@@ -2,12 +2,15 @@
 //! ended, and ending everything that one of them started.
 
 mod client;
+mod error;
 mod exit;
 mod guard;
 mod reaper;
+mod revival;
 mod tree;
 
-pub use client::{Children, ChildrenSettings, StartError, Stdio};
+pub use client::{Children, ChildrenSettings, Stdio};
+pub use error::StartError;
 pub use exit::{Exit, signal_number};
 pub use guard::Child;
 pub use reaper::Scope;

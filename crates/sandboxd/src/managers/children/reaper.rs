@@ -5,7 +5,8 @@
 //! is on its way, statuses that nobody waits for yet are therefore kept.
 
 use super::exit::Exit;
-use rustix::process::{Pid, WaitOptions, WaitStatus, wait, waitpid};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait, waitpid};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
@@ -22,8 +23,9 @@ pub enum Scope {
 /// The most early statuses kept; more only come from orphans, which nobody asks for.
 const EARLY_LIMIT: usize = 8192;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    starter: Pid,
     waiting: HashMap<Pid, oneshot::Sender<Exit>>,
     early: HashMap<Pid, Exit>,
     starting: usize,
@@ -34,17 +36,21 @@ struct State {
 pub(super) struct Reaper {
     scope: Scope,
     state: Mutex<State>,
-    starter: Pid,
-    starter_gone: watch::Sender<bool>,
+    /// How many starters have ended.
+    starters_gone: watch::Sender<u64>,
 }
 
 impl Reaper {
     pub(super) fn new(scope: Scope, starter: Pid) -> Self {
         Self {
             scope,
-            state: Mutex::default(),
-            starter,
-            starter_gone: watch::Sender::new(false),
+            state: Mutex::new(State {
+                starter,
+                waiting: HashMap::new(),
+                early: HashMap::new(),
+                starting: 0,
+            }),
+            starters_gone: watch::Sender::new(0),
         }
     }
 
@@ -87,10 +93,25 @@ impl Reaper {
         self.state().waiting.len()
     }
 
-    /// Resolves once the starter has ended.
-    pub(super) async fn starter_gone(&self) {
-        let mut gone = self.starter_gone.subscribe();
-        let _ = gone.wait_for(|gone| *gone).await;
+    #[cfg(test)]
+    pub(super) fn starter(&self) -> Pid {
+        self.state().starter
+    }
+
+    /// Tells of each starter that has ended.
+    pub(super) fn starters_gone(&self) -> watch::Receiver<u64> {
+        self.starters_gone.subscribe()
+    }
+
+    /// Replaces a starter that has ended by what `fork` makes. The lock is held meanwhile, so
+    /// that the end of the new one cannot be reaped before it is known.
+    pub(super) fn replace_starter(
+        &self,
+        fork: impl FnOnce() -> Result<Pid, Errno>,
+    ) -> Result<(), Errno> {
+        let mut state = self.state();
+        state.starter = fork()?;
+        Ok(())
     }
 
     /// Reaps whatever has ended. Never blocks.
@@ -98,13 +119,11 @@ impl Reaper {
         match self.scope {
             Scope::Everything => while self.reap(None) {},
             Scope::Started => {
-                let pids: Vec<Pid> = self
-                    .state()
-                    .waiting
-                    .keys()
-                    .copied()
-                    .chain([self.starter])
-                    .collect();
+                let pids: Vec<Pid> = {
+                    let state = self.state();
+                    let waiting = state.waiting.keys().copied();
+                    waiting.chain([state.starter]).collect()
+                };
                 for pid in pids {
                     self.reap(Some(pid));
                 }
@@ -113,7 +132,7 @@ impl Reaper {
     }
 
     fn reap(&self, whom: Option<Pid>) -> bool {
-        let options = WaitOptions::NOHANG;
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
         let ended = rustix::io::retry_on_intr(|| match whom {
             Some(pid) => waitpid(Some(pid), options),
             None => wait(options),
@@ -122,14 +141,15 @@ impl Reaper {
             return false;
         };
         let Some(exit) = exit_of(status) else {
+            self.stopped(pid);
             return true;
         };
-        if pid == self.starter {
-            self.starter_gone.send_replace(true);
-            return true;
-        }
         let waiter = {
             let mut state = self.state();
+            if pid == state.starter {
+                self.starters_gone.send_modify(|gone| *gone += 1);
+                return true;
+            }
             let waiter = state.waiting.remove(&pid);
             if waiter.is_none() && state.starting > 0 && state.early.len() < EARLY_LIMIT {
                 state.early.insert(pid, exit);
@@ -141,6 +161,20 @@ impl Reaper {
             let _ = waiter.send(exit);
         }
         true
+    }
+}
+
+impl Reaper {
+    /// A child was stopped. Commands may be; the starter, and what is on its way to become a
+    /// command, must go on, or nothing can be started any more.
+    fn stopped(&self, pid: Pid) {
+        let ours = {
+            let state = self.state();
+            pid == state.starter || (state.starting > 0 && !state.waiting.contains_key(&pid))
+        };
+        if ours {
+            let _ = kill_process(pid, Signal::CONT);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ fn children() -> Arc<Children> {
     Children::new(ChildrenSettings {
         starter,
         groups: None,
+        attach: Vec::new(),
         scope: Scope::Started,
     })
     .unwrap()
@@ -231,17 +232,53 @@ async fn a_start_whose_caller_is_gone_is_undone() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_starter_is_noticed_and_starts_are_refused() {
+async fn a_starter_that_is_killed_or_stopped_holds_nothing_up() {
     let starter = Starter::fork(&StarterSettings::default()).unwrap();
     let pid = starter.pid;
     let children = Children::new(ChildrenSettings {
         starter,
         groups: None,
+        attach: Vec::new(),
         scope: Scope::Started,
     })
     .unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    children.starter_gone().await;
-    let error = children.start(shell("true"), pipes().0).await.unwrap_err();
-    assert_eq!(error, StartError::Unavailable);
+    use rustix::process::{Signal, kill_process};
+    kill_process(pid, Signal::STOP).unwrap();
+    assert_eq!(run(&children, shell("exit 3")).await.0, Exit::Code(3));
+    kill_process(pid, Signal::KILL).unwrap();
+    for _ in 0..3 {
+        let (exit, out, _) = run(&children, shell("ls /proc/self/fd; exit 4")).await;
+        assert_eq!(exit, Exit::Code(4));
+        // The three streams and that of the folder: nothing of the daemon's leaked.
+        assert_eq!(out.lines().count(), 4, "{out}");
+    }
+    assert_eq!(children.running(), 0);
+}
+
+#[tokio::test]
+async fn starters_that_die_at_once_are_told_instead_of_waited_for() {
+    let children = children();
+    let killing = async {
+        loop {
+            let starter = children.reaper.starter();
+            let _ = rustix::process::kill_process(starter, rustix::process::Signal::KILL);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let told = async {
+        loop {
+            match children.start(shell("true"), pipes().0).await {
+                Ok(child) => drop(child),
+                Err(StartError::Killed) => {}
+                Err(error) => break error,
+            }
+        }
+    };
+    let error = tokio::select! {
+        () = killing => panic!("it ended"),
+        error = told => error,
+    };
+    assert_eq!(error, StartError::KilledOften);
+    // Once nothing kills it any more, all is well.
+    while children.start(shell("true"), pipes().0).await.is_err() {}
 }

@@ -4,7 +4,7 @@ use super::capture::Pool;
 use super::input::{Feeder, feed};
 use super::output::Output;
 use super::request::{ARGUMENT_MAX, Program, Request};
-use super::supervise::{Ended, supervise};
+use super::supervise::{Ended, supervise, survived};
 use crate::managers::children::{Child, Children, StartError, Stdio, Tree};
 use crate::managers::environment::Environment;
 use crate::start::{Launch, Stage, memory_file};
@@ -183,6 +183,15 @@ impl Commands {
         })
     }
 
+    /// Ends what commands that are over have left behind; gives the number of such commands.
+    ///
+    /// # Errors
+    /// `COMMAND_EXECUTION_ERROR` when something cannot be killed.
+    pub(crate) async fn end_left_behind(&self) -> Result<usize, ApiError> {
+        let ended = self.settings.children.end_left_behind().await;
+        ended.map_err(|error| survived(&error))
+    }
+
     fn directory(&self, cwd: Option<&str>) -> String {
         match cwd {
             None => self.settings.workspace.clone(),
@@ -257,9 +266,17 @@ fn shown(command: &str) -> &str {
     &command[..end]
 }
 
+/// What a caller can do about a starter that does not start.
+fn way_out(error: StartError) -> &'static str {
+    match error {
+        StartError::Killed => "nothing of the command runs, try again",
+        _ => "end what disturbs it with killAllProcesses, restart or sleep",
+    }
+}
+
 fn start_error(error: StartError, program: &Program, command: &str, cwd: &str) -> ApiError {
     let StartError::Failed { stage, errno } = error else {
-        return failed(command, &error.to_string());
+        return failed(command, &format!("{error}; {}", way_out(error)));
     };
     let name = match program {
         Program::Shell(_) => "bash",
@@ -290,8 +307,14 @@ fn start_error(error: StartError, program: &Program, command: &str, cwd: &str) -
         ),
         (Stage::Clone, Errno::AGAIN) => failed(
             command,
-            "the sandbox is at its limit of processes; end some with killAllProcesses, or all with restart",
-        ),
+            "the sandbox is at its limit of processes; end them with killAllProcesses, restart or sleep",
+        )
+        .with("limit", "processes"),
+        (Stage::Clone, Errno::NOMEM) => failed(
+            command,
+            "the sandbox is at its limit of memory; end processes with killAllProcesses, restart or sleep",
+        )
+        .with("limit", "memory"),
         (stage, errno) => failed(command, &format!("{stage:?} failed: {errno}")),
     }
 }

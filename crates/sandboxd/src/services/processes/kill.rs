@@ -3,7 +3,7 @@
 use super::Processes;
 use crate::managers::process_table::Record;
 use crate::services::commands::survived;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use hutch_protocol::{ApiError, ErrorCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,17 +39,20 @@ impl Processes {
         })
     }
 
-    /// Ends all processes that run and returns how many.
+    /// Ends all processes that run, and what finished calls left behind. Returns how many
+    /// processes and such calls there were.
     ///
     /// # Errors
     /// As [`Processes::kill`]; the others are ended all the same.
     pub async fn kill_all(&self) -> Result<usize, ApiError> {
         let running = self.running();
-        let ended = join_all(running.iter().map(|record| end(record, libc::SIGTERM))).await;
-        ended
-            .into_iter()
-            .collect::<Result<Vec<()>, _>>()
-            .map(|ended| ended.len())
+        let (ended, left_behind) = join(
+            join_all(running.iter().map(|record| end(record, libc::SIGTERM))),
+            self.commands.end_left_behind(),
+        )
+        .await;
+        let ended = ended.into_iter().collect::<Result<Vec<()>, _>>()?;
+        Ok(ended.len() + left_behind?)
     }
 }
 

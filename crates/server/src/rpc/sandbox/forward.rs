@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use capnweb::{CallFuture, Key, Path, Value};
 use hutch_membrane::Admitted;
-use hutch_sandboxes::Admission;
+use hutch_protocol::ErrorCode;
+use hutch_sandboxes::{Admission, Weight};
 
 use super::super::run;
 use super::guard::{Guard, guarded};
@@ -20,9 +21,12 @@ impl SandboxObject {
         run(async move {
             let method = capnweb::display_path(&path);
             let sandbox = self.usable().await?;
-            let Some(admission) = sandbox.enter(asleep::weight(&method)).await? else {
+            let weight = asleep::weight(&method);
+            let Some(admission) = sandbox.enter(weight).await? else {
                 return asleep::answer(&method, &args);
             };
+            // Should it fall asleep under a call that only looks, this is the answer, too.
+            let asleep = (weight == Weight::Passive).then(|| asleep::answer(&method, &args));
             let admission = Arc::new(admission);
             let boot = admission.machine().boot();
             tracing::Span::current().record("boot", tracing::field::display(boot));
@@ -30,7 +34,15 @@ impl SandboxObject {
             let mut whole = vec![Key::Name(OBJECT.to_owned())];
             whole.extend(path);
             let call = admission.user().call(whole, args);
-            let result = guarded(&admission, &method, call).await?;
+            let result = match (guarded(&admission, &method, call).await, asleep) {
+                (Err(error), Some(asleep))
+                    if error.code == ErrorCode::OperationInterrupted
+                        && sandbox.peek().is_none() =>
+                {
+                    return asleep;
+                }
+                (result, _) => result?,
+            };
             let admitted: Arc<dyn Admitted> = Arc::new(Guard::new(Arc::clone(&admission)));
             let mut result = hutch_membrane::outward(result, &admitted)?;
             if method == "exec" {

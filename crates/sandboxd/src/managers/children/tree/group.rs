@@ -38,6 +38,18 @@ impl Groups {
         lingering.retain(|name| !self.remove(name));
     }
 
+    /// The commands group.
+    pub(in super::super) fn directory(&self) -> &OwnedFd {
+        &self.directory
+    }
+
+    /// The groups of calls that are over but left processes behind.
+    pub(in super::super) fn lingering(&self) -> Vec<String> {
+        self.sweep();
+        let lingering = self.lingering.lock();
+        lingering.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn remove_later(&self, name: String) {
         if self.remove(&name) {
             return;
@@ -80,10 +92,11 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn new(groups: Arc<Groups>, call: u64) -> Self {
-        Self {
-            groups,
-            name: format!("c{call}"),
-        }
+        Self::named(groups, format!("c{call}"))
+    }
+
+    pub(super) fn named(groups: Arc<Groups>, name: String) -> Self {
+        Self { groups, name }
     }
 
     /// The processes in it; zombies are not among them once they are reaped.

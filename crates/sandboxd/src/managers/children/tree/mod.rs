@@ -39,6 +39,10 @@ impl Tree {
         Self(Kind::Group(Group::new(groups, call)))
     }
 
+    pub(super) fn left_behind(groups: Arc<Groups>, name: String) -> Self {
+        Self(Kind::Group(Group::named(groups, name)))
+    }
+
     pub(super) fn by_descent(pid: i32) -> Self {
         Self(Kind::Descent(Descent::new(pid)))
     }
