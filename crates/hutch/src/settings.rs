@@ -6,7 +6,10 @@ mod file;
 use crate::{args::GlobalArgs, failure::Failure};
 use hutch_protocol::InstanceType;
 use secrecy::SecretString;
-use std::path::{Path, PathBuf};
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+};
 
 /// Address of a server on the same machine with its defaults.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7070";
@@ -30,6 +33,10 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The most sandboxes of a type that may be awake, from the file.
     pub max_instances: Vec<(InstanceType, usize)>,
+    /// Sessions that may be open, from the file.
+    pub connections: Option<NonZeroUsize>,
+    /// Sessions that may wait for their key, from the file.
+    pub unauthenticated: Option<NonZeroUsize>,
     /// Machine-readable output.
     pub json: bool,
 }
@@ -71,6 +78,8 @@ impl Settings {
             token: filled(&global.token).or(file.token).map(SecretString::from),
             data_dir,
             max_instances: file.max_instances.into_iter().collect(),
+            connections: file.connections,
+            unauthenticated: file.unauthenticated,
             json: global.json,
         })
     }

@@ -134,7 +134,7 @@ impl Hutch {
             told.push('\n');
             if let Some(at) = line.find("http://").filter(|_| line.contains("ready")) {
                 break line[at..]
-                    .split_whitespace()
+                    .split(|c: char| c.is_whitespace() || c == '"')
                     .next()
                     .expect("a URL")
                     .to_owned();

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use hutch_drivers::CpuLimit;
 use hutch_protocol::{ApiError, InstanceType};
 use hutch_server::{Options, Server};
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Options of `hutch serve`.
@@ -49,6 +49,12 @@ pub struct ServeArgs {
         value_parser = max_instances
     )]
     max_instances: Vec<(InstanceType, usize)>,
+    /// Sessions that may be open [default: 4096]
+    #[arg(long, value_name = "N", env = "HUTCH_CONNECTIONS")]
+    connections: Option<NonZeroUsize>,
+    /// Sessions that may wait for their key; one more ends the oldest [default: 128]
+    #[arg(long, value_name = "N", env = "HUTCH_UNAUTHENTICATED")]
+    unauthenticated: Option<NonZeroUsize>,
     /// How log lines are written
     #[arg(
         long,
@@ -80,7 +86,12 @@ enum Cpu {
 
 /// Runs the server until a signal stops it.
 pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
-    log(settings.json || args.log_format == LogFormat::Json)?;
+    let format = if settings.json {
+        LogFormat::Json
+    } else {
+        args.log_format
+    };
+    log(format)?;
     hutch_drivers::native::forbid_core_dumps().map_err(|error| {
         Failure::new(
             "INTERNAL_ERROR",
@@ -92,6 +103,10 @@ pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
     };
     let mut terminate = signal(SignalKind::terminate()).map_err(uncaught)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(uncaught)?;
+    let defaults = Options::new(&settings.data_dir);
+    let chosen = |typed: Option<NonZeroUsize>, filed: Option<NonZeroUsize>, default| {
+        typed.or(filed).map_or(default, NonZeroUsize::get)
+    };
     let options = Options {
         listen: args.listen,
         sandboxd: args.sandboxd,
@@ -102,21 +117,28 @@ pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
         allowed_hosts: args.allow_host,
         // What is typed comes last and wins.
         max_instances: [settings.max_instances.clone(), args.max_instances].concat(),
-        ..Options::new(&settings.data_dir)
+        connections: chosen(args.connections, settings.connections, defaults.connections),
+        unauthenticated: chosen(
+            args.unauthenticated,
+            settings.unauthenticated,
+            defaults.unauthenticated,
+        ),
+        ..defaults
     };
     let server = Server::start(options)
         .await
         .map_err(|error| Failure::new("SERVE_FAILED", error.to_string()))?;
     if let Some(obstacle) = server.obstacle() {
-        output::note(&format!("sandboxes cannot start here: {obstacle}"));
+        format.tell("sandboxes cannot start here", obstacle);
     }
-    output::note(&format!("ready: http://{}", server.address()));
+    format.tell("ready", &format!("http://{}", server.address()));
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
     server.stop().await;
-    output::note("stopped; sandboxes run on and the next `hutch serve` takes them over");
+    let next = "sandboxes run on and the next `hutch serve` takes them over";
+    format.tell("stopped", next);
     Ok(0)
 }
 
@@ -132,8 +154,18 @@ fn max_instances(text: &str) -> Result<(InstanceType, usize), String> {
     Ok((size, most))
 }
 
+impl LogFormat {
+    /// Says what is to be known whatever the level of the log is.
+    fn tell(self, what: &str, text: &str) {
+        output::note(&match self {
+            Self::Text => format!("{what}: {text}"),
+            Self::Json => serde_json::json!({ what: text }).to_string(),
+        });
+    }
+}
+
 /// Sends the server's logs to stderr.
-fn log(json: bool) -> Result<(), Failure> {
+fn log(format: LogFormat) -> Result<(), Failure> {
     use tracing_subscriber::EnvFilter;
     let level = std::env::var("HUTCH_LOG").unwrap_or_else(|_| "warn".to_owned());
     let filter = EnvFilter::try_new(&level)
@@ -142,10 +174,9 @@ fn log(json: bool) -> Result<(), Failure> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
-    let set = if json {
-        builder.json().flatten_event(true).try_init()
-    } else {
-        builder.try_init()
+    let set = match format {
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => builder.try_init(),
     };
     set.map_err(|error| Failure::new("INTERNAL_ERROR", format!("cannot log: {error}")))
 }

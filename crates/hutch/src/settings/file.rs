@@ -9,6 +9,7 @@ use std::{
     collections::HashMap,
     ffi::OsString,
     io::ErrorKind,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
 };
 
@@ -27,6 +28,10 @@ pub struct File {
     /// The most sandboxes of a type that may be awake.
     #[serde(default)]
     pub max_instances: HashMap<InstanceType, usize>,
+    /// Sessions that may be open.
+    pub connections: Option<NonZeroUsize>,
+    /// Sessions that may wait for their key.
+    pub unauthenticated: Option<NonZeroUsize>,
 }
 
 /// Where the file is looked for.
@@ -61,7 +66,7 @@ pub fn read(path: &Path) -> Result<File, Failure> {
 pub fn parse(text: &str, path: &Path) -> Result<File, Failure> {
     toml::from_str(text).map_err(|error| {
         Failure::usage(format!(
-            "{}: {}; known keys are project, url, token, data_dir and max_instances",
+            "{}: {}; known keys are project, url, token, data_dir, max_instances, connections and unauthenticated",
             path.display(),
             error.message()
         ))
@@ -103,6 +108,10 @@ mod tests {
         let file = parse(text, Path::new("f")).unwrap();
         assert_eq!(file.max_instances[&InstanceType::Standard1], 3);
         assert_eq!(file.max_instances[&InstanceType::Lite], 0);
+        let file = parse("connections = 7\nunauthenticated = 3", Path::new("f")).unwrap();
+        let given = (file.connections, file.unauthenticated);
+        assert_eq!(given, (NonZeroUsize::new(7), NonZeroUsize::new(3)));
+        assert!(parse("connections = 0", Path::new("f")).is_err());
         let failure = parse("[max_instances]\nhuge = 1", Path::new("f")).unwrap_err();
         assert!(failure.message.contains("huge"), "{}", failure.message);
     }

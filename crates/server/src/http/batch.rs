@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Shared;
 use super::origin::plain;
 use super::socket::{AUTHENTICATE_WITHIN, unauthenticated_limits};
+use super::strangers::Place;
 use crate::keys::Principal;
 use crate::rpc::Entry;
 
@@ -27,14 +28,14 @@ use crate::rpc::Entry;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Busy(Arc<AtomicUsize>);
 
-struct Working(Busy);
+pub(super) struct Working(Busy);
 
 impl Busy {
     pub(super) fn is_idle(&self) -> bool {
         self.0.load(Ordering::Relaxed) == 0
     }
 
-    fn begin(&self) -> Working {
+    pub(super) fn begin(&self) -> Working {
         self.0.fetch_add(1, Ordering::Relaxed);
         Working(self.clone())
     }
@@ -48,13 +49,24 @@ impl Drop for Working {
 
 const LATE: &str = "nobody authenticated within 5 s; make authenticate({type: \"bearer\", token}) the first call of the batch\n";
 
+/// What one hears for whom there is no room.
+pub(super) const FULL: &str = "too many connections are open; try again shortly\n";
+
+/// Resolves once a newer caller has the place of one that is not known yet.
+async fn pushed_out(place: Option<&Place>) {
+    match place {
+        Some(place) => place.pushed_out().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Runs the calls of a batch and answers once every result that it asked for is
 /// there.
 pub(super) async fn answer(shared: &Shared, request: Request) -> Response {
     let open = Arc::clone(&shared.connections).try_acquire_owned();
-    let waiting = Arc::clone(&shared.unauthenticated).try_acquire_owned();
-    let (Ok(_open), Ok(waiting)) = (open, waiting) else {
-        return plain(503, "too many connections are open; try again shortly\n");
+    let place = shared.unauthenticated.enter(Busy::default());
+    let (Ok(_open), Some(place)) = (open, place) else {
+        return plain(503, FULL);
     };
     let (head, body) = request.into_parts();
     let busy = head.extensions.get::<Busy>().cloned().unwrap_or_default();
@@ -66,6 +78,7 @@ pub(super) async fn answer(shared: &Shared, request: Request) -> Response {
         connection,
         deadline: Instant::now() + AUTHENTICATE_WITHIN,
         known: None,
+        place: Some(place),
     };
     let mut batch = match caller.take(batch, body).await {
         Ok(batch) => batch,
@@ -78,9 +91,9 @@ pub(super) async fn answer(shared: &Shared, request: Request) -> Response {
         return tokio::select! {
             answer = batch.finish() => messages(answer),
             () = sleep_until(caller.deadline) => plain(401, LATE),
+            () = pushed_out(caller.place.as_ref()) => plain(503, FULL),
         };
     };
-    drop(waiting);
     let _working = busy.begin();
     shared.world.keys.used(&principal.key).await;
     tokio::select! {
@@ -99,6 +112,8 @@ struct Caller<'a> {
     connection: Connection,
     deadline: Instant,
     known: Option<Principal>,
+    /// Until it is known.
+    place: Option<Place>,
 }
 
 impl Caller<'_> {
@@ -115,6 +130,7 @@ impl Caller<'_> {
             let part = tokio::select! {
                 part = body.next() => part,
                 () = sleep_until(self.deadline), if self.known.is_none() => return refuse(401, LATE),
+                () = pushed_out(self.place.as_ref()) => return refuse(503, FULL),
                 () = self.shared.stop.cancelled() => return refuse(503, "the server is stopping\n"),
             };
             let part = match part {
@@ -145,6 +161,7 @@ impl Caller<'_> {
                 self.connection
                     .share(&self.shared.budgets.of(&principal.key));
                 self.known = Some(principal);
+                self.place = None;
             }
         }
     }

@@ -34,8 +34,8 @@ pub(super) async fn answer(shared: &Arc<Shared>, headers: &HeaderMap) -> Respons
         return plain(503, "the event store cannot be read\n");
     };
     let door = Door {
-        connections: shared.limits.connections - shared.connections.available_permits(),
-        unauthenticated: shared.limits.unauthenticated - shared.unauthenticated.available_permits(),
+        connections: shared.connections_max - shared.connections.available_permits(),
+        unauthenticated: shared.unauthenticated.count(),
         accepted: shared.accepted.load(Ordering::Relaxed),
         refused: shared.refused.load(Ordering::Relaxed),
     };

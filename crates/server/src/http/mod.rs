@@ -7,6 +7,7 @@ mod metered;
 mod metrics;
 mod origin;
 mod socket;
+mod strangers;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,12 +23,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Options;
 use crate::rpc::World;
+use strangers::Strangers;
 
 /// How long a connection may take for one request's head.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
@@ -44,9 +46,12 @@ struct Shared {
     world: Arc<World>,
     allowed_hosts: Vec<String>,
     connections: Arc<Semaphore>,
-    unauthenticated: Arc<Semaphore>,
-    handshakes: Arc<Semaphore>,
-    limits: Limits,
+    /// Connections that have made no session yet.
+    handshakes: Strangers,
+    /// Sessions without a key yet.
+    unauthenticated: Strangers,
+    /// How many sessions there may be.
+    connections_max: usize,
     budgets: budgets::Budgets,
     /// Sessions accepted and requests refused since the start.
     accepted: AtomicU64,
@@ -55,12 +60,6 @@ struct Shared {
     can_start: bool,
     stop: CancellationToken,
     sessions: TaskTracker,
-}
-
-/// How many connections there may be.
-struct Limits {
-    connections: usize,
-    unauthenticated: usize,
 }
 
 impl Doors {
@@ -74,12 +73,9 @@ impl Doors {
             world,
             allowed_hosts: options.allowed_hosts.clone(),
             connections: Arc::new(Semaphore::new(options.connections)),
-            unauthenticated: Arc::new(Semaphore::new(options.unauthenticated)),
-            handshakes: Arc::new(Semaphore::new(options.connections)),
-            limits: Limits {
-                connections: options.connections,
-                unauthenticated: options.unauthenticated,
-            },
+            handshakes: Strangers::new(options.connections),
+            unauthenticated: Strangers::new(options.unauthenticated),
+            connections_max: options.connections,
             budgets: budgets::Budgets::default(),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -92,9 +88,9 @@ impl Doors {
 
 /// Serves until told to stop, then ends every session.
 pub(crate) async fn serve(listener: TcpListener, doors: Doors, stop: CancellationToken) {
-    while let Some(accepted) = stop.run_until_cancelled(next(&listener, &doors)).await {
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
-            Ok((stream, peer, waiting)) => {
+            Ok((stream, peer)) => {
                 // Small frames go out at once: every call is one.
                 let tuned = stream
                     .set_nodelay(true)
@@ -102,13 +98,14 @@ pub(crate) async fn serve(listener: TcpListener, doors: Doors, stop: Cancellatio
                 if let Err(error) = tuned {
                     tracing::debug!(%error, "a connection was not tuned");
                 }
-                let heard = hear(stream, peer, doors.clone(), waiting);
+                let heard = hear(stream, peer, doors.clone());
                 let heard = stop.clone().run_until_cancelled_owned(heard);
                 doors.0.sessions.spawn(heard);
             }
             // Of one connection, or out of descriptors until another ends.
             Err(error) => {
                 tracing::warn!(%error, "a connection was not accepted");
+                doors.0.handshakes.push_out();
                 tokio::time::sleep(ACCEPT_AGAIN).await;
             }
         }
@@ -118,21 +115,12 @@ pub(crate) async fn serve(listener: TcpListener, doors: Doors, stop: Cancellatio
     sessions.wait().await;
 }
 
-/// The next connection, once there is room for one that has said nothing yet.
-/// Others wait in the kernel's queue.
-async fn next(
-    listener: &TcpListener,
-    doors: &Doors,
-) -> std::io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let room = Arc::clone(&doors.0.handshakes).acquire_owned();
-    let waiting = room.await.map_err(std::io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, waiting))
-}
-
 /// Answers requests until one of them becomes a session, which goes on alone.
-async fn hear(stream: TcpStream, peer: SocketAddr, doors: Doors, waiting: OwnedSemaphorePermit) {
+async fn hear(stream: TcpStream, peer: SocketAddr, doors: Doors) {
     let busy = batch::Busy::default();
+    let Some(place) = doors.0.handshakes.enter(busy.clone()) else {
+        return;
+    };
     let working = busy.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let doors = doors.clone();
@@ -157,8 +145,8 @@ async fn hear(stream: TcpStream, peer: SocketAddr, doors: Doors, waiting: OwnedS
             tracing::debug!(%error, "a connection ended");
         },
         () = too_long => {}
+        () = place.pushed_out() => {}
     }
-    drop(waiting);
 }
 
 /// A caller whose machine vanished without a word would otherwise hold its

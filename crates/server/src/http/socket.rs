@@ -14,15 +14,16 @@ use capnweb::{CloseReason, Connection, ErrorValue, Limits, Session};
 use hutch_protocol::limits::{UNAUTHENTICATED_BYTES_MAX, UNAUTHENTICATED_CALLS_MAX};
 use hutch_protocol::{ApiError, ErrorCode};
 use hyper_util::rt::TokioIo;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tracing::Instrument;
 use tracing::field::Empty;
 
+use super::batch::{Busy, FULL};
 use super::metered::Metered;
 use super::origin::plain;
+use super::strangers::Place;
 use super::{Doors, Shared};
 use crate::keys::{self, KeyName, Principal};
 use crate::rpc::{Entry, error_value};
@@ -41,9 +42,9 @@ pub(super) fn upgrade(doors: Doors, peer: SocketAddr, mut request: Request) -> R
     let accept = derive_accept_key(key.as_bytes());
     let shared = &doors.0;
     let open = Arc::clone(&shared.connections).try_acquire_owned();
-    let waiting = Arc::clone(&shared.unauthenticated).try_acquire_owned();
-    let (Ok(open), Ok(waiting)) = (open, waiting) else {
-        return plain(503, "too many connections are open; try again shortly\n");
+    let place = shared.unauthenticated.enter(Busy::default());
+    let (Ok(open), Some(place)) = (open, place) else {
+        return plain(503, FULL);
     };
     shared.accepted.fetch_add(1, Ordering::Relaxed);
     let upgraded = hyper::upgrade::on(&mut request);
@@ -53,7 +54,7 @@ pub(super) fn upgrade(doors: Doors, peer: SocketAddr, mut request: Request) -> R
     let serving = async move {
         let begun = Instant::now();
         match upgraded.await {
-            Ok(stream) => session(&shared, TokioIo::new(stream), waiting).await,
+            Ok(stream) => session(&shared, TokioIo::new(stream), place).await,
             Err(error) => tracing::debug!(%error, "a connection broke in the handshake"),
         }
         tracing::info!(seconds = begun.elapsed().as_secs_f64(), "connection closed");
@@ -100,7 +101,7 @@ pub(super) fn unauthenticated_limits() -> Limits {
     narrow
 }
 
-async fn session<S>(shared: &Shared, stream: S, waiting: OwnedSemaphorePermit)
+async fn session<S>(shared: &Shared, stream: S, place: Place)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
 {
@@ -124,10 +125,12 @@ where
             tracing::info!("connection opened");
             connection.set_limits(full);
             connection.share(&shared.budgets.of(&principal.key));
-            drop(waiting);
+            drop(place);
             serve(shared, connection, driver, principal).await;
         }
         () = tokio::time::sleep(AUTHENTICATE_WITHIN) => hang_up(connection, driver, late()).await,
+        // Without a word: that would take time, and there are many.
+        () = place.pushed_out() => {}
         () = shared.stop.cancelled() => hang_up(connection, driver, stopping(false)).await,
     }
 }

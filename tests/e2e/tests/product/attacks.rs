@@ -50,8 +50,12 @@ async fn a_thousand_strangers_take_no_room() {
         let _ = socket.write_all(upgrade(&hutch).as_bytes());
         strangers.push(socket);
     }
-    // Who was in goes on, and who has a key still comes in.
+    // Who was in goes on, and who has a key still comes in at once.
     assert_eq!(sandbox.sh("echo in").await.1, "in\n");
+    for _ in 0..3 {
+        let other = hutch.api().await;
+        assert_eq!(other.sandbox("main").sh("echo on").await.1, "on\n");
+    }
     let grown = resident_kib(hutch.pid()).saturating_sub(before);
     assert!(grown < 64 * 1024, "the server grew by {grown} KiB");
     tokio::task::spawn_blocking(move || all_end(strangers))

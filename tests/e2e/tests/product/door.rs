@@ -97,6 +97,42 @@ async fn a_second_server_on_the_same_directory_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_on_two_directories_do_not_see_each_other() {
+    let mut first = Hutch::start();
+    let second = Hutch::start();
+    let (api, other) = (first.api().await, second.api().await);
+    let options = || json!({"sleepAfter": "10m"});
+    let mine = api.create("main", options()).await;
+    let theirs = other.create("main", options()).await;
+    mine.json("startProcess", &[json!("sleep 301")]).await;
+    theirs.json("startProcess", &[json!("sleep 302")]).await;
+    let life = "pgrep -ax sleep | cut -d' ' -f2-";
+    let boot = theirs.json("describe", &[]).await["bootId"].clone();
+    // Server and spawner of the one die at once, and what they left is judged
+    // by the next ones; the other's is not theirs to touch.
+    let spawner = hutch_e2e::spawner_of(&first);
+    drop(api);
+    first.end(rustix::process::Signal::KILL);
+    let spawner = rustix::process::Pid::from_raw(i32::try_from(spawner).unwrap()).unwrap();
+    rustix::process::kill_process(spawner, rustix::process::Signal::KILL).unwrap();
+    first.serve();
+    let api = first.api().await;
+    assert_eq!(api.sandbox("main").sh(life).await.1, "sleep 301\n");
+    assert_eq!(theirs.sh(life).await.1, "sleep 302\n");
+    assert_eq!(theirs.json("describe", &[]).await["bootId"], boot);
+    // Nor does a key of one open the other.
+    let stranger = hutch_e2e::Api::stranger(second.url()).await;
+    let key = json!({"type": "bearer", "token": first.token()});
+    let refused = stranger.main();
+    let refused = refused
+        .call("authenticate", vec![Value::from_json(key)])
+        .await;
+    assert_eq!(refused.unwrap_err().code(), Some("UNAUTHENTICATED"));
+    api.sandbox("main").json("destroy", &[]).await;
+    assert_eq!(theirs.sh(life).await.1, "sleep 302\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_frame_ends_its_session_alone() {
     let hutch = Hutch::start();
     let api = hutch.api().await;

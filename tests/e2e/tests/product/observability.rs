@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use hutch_e2e::{Handle, Hutch, string};
+use hutch_e2e::{Api, Handle, Hutch, string, wait_until};
+use rustix::process::Signal;
 use serde_json::{Value as Json, json};
 
 /// One GET; the status and the body.
@@ -79,4 +80,71 @@ fn health_tells_anybody_and_nothing_else() {
         get(&hutch, "/health", "Origin: http://evil.test\r\n").0,
         403
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn logs_say_what_they_are_about_and_hold_no_secret() {
+    const VALUE: &str = "value-that-is-nobodys-business";
+    let mut hutch = Hutch::start();
+    hutch.end(Signal::TERM);
+    wait_until("the first log ends", || hutch.log().contains("stopped: "));
+    let before = hutch.log().len();
+    let debug = [("HUTCH_LOG", "debug"), ("HUTCH_LOG_FORMAT", "json")];
+    hutch.try_serve(&[], &debug).unwrap();
+    let api = hutch.api().await;
+    let options = json!({"env": {"TOKEN": VALUE}});
+    let sandbox = api.create("main", options).await;
+    let call = [json!("echo $V $TOKEN"), json!({"env": {"V": VALUE}})];
+    sandbox.json("exec", &call).await;
+    let args = [json!("/workspace/f"), json!(VALUE)];
+    sandbox.json("writeFile", &args).await;
+    sandbox.json("setEnvVars", &[json!({"A": VALUE})]).await;
+    let session = Handle(api.session.clone());
+    let project = json!({"project": "default"});
+    let key = string(&session.json("keys.create", &[project]).await["token"]);
+    let known = Api::connect(hutch.url(), &key).await;
+    known.sandbox("main").sh("true").await;
+    let wrong = format!("{key}x");
+    let stranger = Api::stranger(hutch.url()).await.main();
+    let credentials = json!({"type": "bearer", "token": wrong});
+    let refused = stranger
+        .call("authenticate", vec![capnweb::Value::from_json(credentials)])
+        .await;
+    assert!(refused.is_err());
+    let missing = sandbox.call("readFile", &[json!("/workspace/none")]).await;
+    assert!(missing.is_err());
+    let boot = string(&sandbox.json("describe", &[]).await["bootId"]);
+    sandbox.json("sleep", &[]).await;
+    let admin = hutch.token();
+    hutch.end(Signal::TERM);
+    wait_until("the log ends", || hutch.log().contains("\"stopped\""));
+    let log = hutch.log().split_off(before);
+    for secret in [VALUE, &admin, &key, &wrong] {
+        assert!(!log.contains(secret), "{log}");
+    }
+    let lines: Vec<Json> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")))
+        .collect();
+    // One line with all that a call is about.
+    let about = |line: &Json| {
+        let spans = line["spans"].as_array().into_iter().flatten();
+        let mut all = line.as_object().unwrap().clone();
+        for span in spans.chain([&line["span"]]) {
+            all.extend(
+                span.as_object()
+                    .into_iter()
+                    .flatten()
+                    .map(|(k, v)| (k.clone(), v.clone())),
+            );
+        }
+        all
+    };
+    let whole = lines.iter().map(about).any(|line| {
+        line.get("boot") == Some(&json!(boot))
+            && line.get("sandbox") == Some(&json!("main"))
+            && line.contains_key("project")
+            && line.contains_key("trace")
+    });
+    assert!(whole, "{log}");
 }
