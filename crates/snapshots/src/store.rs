@@ -93,7 +93,7 @@ impl LocalStore {
         stored.check_digests(cancel)?;
         stored.stream(&self.settings.limits, cancel, &mut unpack)?;
         let seen = unpack.finish()?;
-        match Walked::made(into.as_fd(), seen) {
+        match Walked::made(into.as_fd(), &seen) {
             Ok(walked) => save::remember(&self.layout, id, &walked),
             Err(error) => tracing::debug!(%error, "the next save reads everything"),
         }

@@ -5,5 +5,6 @@ pub(crate) mod beneath;
 pub(crate) mod holes;
 pub(crate) mod links;
 pub(crate) mod stack;
+pub(crate) mod unchanged;
 pub(crate) mod walk;
 pub(crate) mod xattr;

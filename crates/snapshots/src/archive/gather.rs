@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::layer::{Cutter, compress, cutter};
 use super::listing::ListingWriter;
 use crate::tree::walk::{Found, Walk};
-use crate::walked::Seen;
+use crate::walked::{Seen, Sort, Step, Steps};
 use crate::{
     Cancel, Entry, Kind, LayerInfo, LimitKind, ListingInfo, Mtime, Place, Settings, Skipped,
     SnapshotError, durable,
@@ -57,7 +57,7 @@ pub(crate) struct Gathered {
     /// The new layer, unless there was nothing to put into one.
     pub(crate) layer: Option<LayerInfo>,
     pub(crate) listing: ListingInfo,
-    pub(crate) files: Vec<Seen>,
+    pub(crate) steps: Steps,
 }
 
 /// Writes what `walk` finds into `listing`, and what `base` does not have into
@@ -119,7 +119,7 @@ struct Gather<'a> {
 impl Gather<'_> {
     fn all(mut self, mut walk: Walk, settings: &Settings) -> Result<Gathered, SnapshotError> {
         let (mut root, mut entries, mut bytes, mut unpacked) = (None, 0, 0, 0_u64);
-        let mut files = Vec::new();
+        let (mut steps, mut inside) = (Steps::default(), 0_usize);
         while let Some(found) = walk.next()? {
             let more = found.member.body.stored().saturating_add(OVERHEAD);
             unpacked = unpacked.saturating_add(more);
@@ -127,15 +127,27 @@ impl Gather<'_> {
                 let limit = settings.limits.unpacked_bytes;
                 return Err(SnapshotError::limit(LimitKind::UnpackedBytes, limit));
             }
-            let seen = found.seen;
+            let (seen, depth) = (found.seen, found.depth);
             let Some(entry) = self.entry(found)? else {
                 continue;
             };
             self.listing.push(&entry)?;
             if let Kind::File { size, .. } = entry.kind {
                 bytes = size.saturating_add(bytes);
-                files.push(seen);
             }
+            let sort = match entry.kind {
+                Kind::Directory => Sort::Directory,
+                Kind::File { .. } => Sort::File,
+                _ => Sort::Other,
+            };
+            let path = entry.path.as_bytes();
+            steps.push(Step {
+                sort,
+                up: u32::try_from(inside.saturating_sub(depth)).unwrap_or(u32::MAX),
+                name: path.rsplit(|byte| *byte == b'/').next().unwrap_or(path),
+                seen,
+            });
+            inside = depth + usize::from(sort == Sort::Directory);
             match root {
                 None => root = Some(entry),
                 Some(_) => entries += 1,
@@ -152,7 +164,7 @@ impl Gather<'_> {
             skipped: walk.skipped(),
             layer: None,
             listing: self.listing.finish()?,
-            files,
+            steps,
         })
     }
 

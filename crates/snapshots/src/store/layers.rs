@@ -45,6 +45,13 @@ impl Layout {
         self.walks.join(id.to_string())
     }
 
+    /// Keeps what a walk saw for another snapshot of the same tree.
+    pub(crate) fn share_walk(&self, before: SnapshotId, id: SnapshotId) {
+        if let Err(error) = fs::hard_link(self.walk(before), self.walk(id)) {
+            tracing::debug!(%error, "the next save reads everything");
+        }
+    }
+
     /// Removes the layers that no manifest refers to, and walks without a
     /// snapshot. Does nothing while a save holds the layers, or if a manifest
     /// cannot be read: a later sweep will.

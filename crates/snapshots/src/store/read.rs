@@ -139,10 +139,7 @@ impl<'a> Stored<'a> {
 
     /// Checks lengths and digests of all parts, decoding nothing.
     pub(crate) fn check_digests(&self, cancel: &Cancel) -> Result<(), SnapshotError> {
-        let listing = &self.manifest.listing;
-        let file = self.part(Part::Listing, LISTING)?;
-        let damage = self.damage(Part::Listing);
-        check::digest(&file, listing.length, &listing.digest, damage, cancel)?;
+        self.check_listing(cancel)?;
         let damage = self.archive_damage();
         if let Some(archive) = &self.manifest.archive {
             let file = self.part(Part::Archive, ARCHIVE)?;
@@ -153,6 +150,19 @@ impl<'a> Stored<'a> {
             check::digest(&file, layer.length, &layer.digest, damage, cancel)?;
         }
         Ok(())
+    }
+
+    /// Gives the list of entries another name, for a snapshot with the same.
+    pub(crate) fn share_listing(&self, name: &Path) -> io::Result<()> {
+        std::fs::hard_link(self.place.join(LISTING), name)
+    }
+
+    /// Checks length and digest of the list of entries.
+    pub(crate) fn check_listing(&self, cancel: &Cancel) -> Result<(), SnapshotError> {
+        let listing = &self.manifest.listing;
+        let file = self.part(Part::Listing, LISTING)?;
+        let damage = self.damage(Part::Listing);
+        check::digest(&file, listing.length, &listing.digest, damage, cancel)
     }
 
     /// Whether a save may refer to the layers: they are there and not cut.

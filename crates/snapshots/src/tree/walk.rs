@@ -48,6 +48,8 @@ pub(crate) struct Found {
     pub(crate) file: Option<OwnedFd>,
     /// Its inode, as it was before it was read.
     pub(crate) seen: Seen,
+    /// How many directories it is in.
+    pub(crate) depth: usize,
 }
 
 impl Walk {
@@ -142,6 +144,7 @@ impl Walk {
             },
             file: None,
             seen: Seen::of(&stat),
+            depth: 0,
         })
     }
 
@@ -168,6 +171,7 @@ impl Walk {
             let limit = self.limits.path_bytes;
             return Err(SnapshotError::limit(LimitKind::PathBytes, limit).into());
         }
+        let depth = self.stack.depth();
         let parent_number = self.stack.value().map_or(0, |level| level.number);
         let body = match open.kind() {
             FileType::Socket => {
@@ -223,7 +227,12 @@ impl Walk {
             Body::File { .. } | Body::Sparse { .. } => file = Some(open.fd),
             _ => {}
         }
-        Ok(Some(Found { member, file, seen }))
+        Ok(Some(Found {
+            member,
+            file,
+            seen,
+            depth,
+        }))
     }
 }
 
