@@ -2,12 +2,12 @@
 
 mod member;
 
-use hutch_pax::{Attributes, ByteText, Xattr};
+use hutch_pax::{Attributes, ByteText, Mtime, Xattr};
 use serde::{Deserialize, Serialize};
 
 /// One entry of a tree, as a line of the listing has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "Line")]
 pub struct Entry {
     /// From the root of the tree, without a leading or trailing slash; the root
     /// itself is the empty path.
@@ -18,8 +18,38 @@ pub struct Entry {
     #[serde(flatten)]
     pub attributes: Attributes,
     /// Extended attributes, ordered by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub xattrs: Vec<Xattr>,
+}
+
+/// An [`Entry`] as it is read. What serde flattens it has to hold back until the
+/// end of the line, and there are many lines.
+#[derive(Deserialize)]
+struct Line {
+    path: ByteText,
+    kind: Kind,
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    mtime: Mtime,
+    #[serde(default)]
+    xattrs: Vec<Xattr>,
+}
+
+impl From<Line> for Entry {
+    fn from(line: Line) -> Self {
+        Self {
+            path: line.path,
+            kind: line.kind,
+            attributes: Attributes {
+                mode: line.mode,
+                uid: line.uid,
+                gid: line.gid,
+                mtime: line.mtime,
+            },
+            xattrs: line.xattrs,
+        }
+    }
 }
 
 /// What an entry is, with what only that kind has.

@@ -16,6 +16,7 @@ mod entry;
 mod error;
 mod fingerprint;
 mod id;
+mod known;
 mod manifest;
 mod rules;
 mod settings;

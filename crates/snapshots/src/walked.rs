@@ -18,8 +18,13 @@ use crate::Limits;
 
 const MAGIC: &[u8; 8] = b"hutchw02";
 
-/// A change within this time of the last look counts as one after it.
-pub(crate) const DOUBT: i128 = 2_000_000_000;
+/// A change within this time of the last look counts as one after it: some file
+/// systems count seconds.
+const DOUBT: i128 = 2_000_000_000;
+
+/// The same for a time that shows that its file system counts finer: twice the
+/// longest tick of a kernel's clock.
+const TICKS: i128 = 20_000_000;
 
 /// Most bytes of a step beside its name.
 const STEP: u64 = 32;
@@ -134,8 +139,9 @@ fn take(bytes: &[u8]) -> Option<(Step<'_>, &[u8])> {
 pub(crate) struct Walked {
     /// Device and inode of the root.
     pub(crate) root: (u64, u64),
-    /// What changed later than this may differ from what was seen.
-    pub(crate) certain_until: i128,
+    /// What changed later than this may differ from what was seen, if times are
+    /// in whole seconds.
+    certain_until: i128,
     /// Those that held for the walk; all nought if only files were seen, without
     /// their names.
     bounds: [u64; 4],
@@ -183,6 +189,15 @@ impl Walked {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         Ok(walked)
+    }
+
+    /// Whether a later change would have another time.
+    pub(crate) fn is_certain(&self, seen: Seen) -> bool {
+        let until = match seen.changed % 1_000_000 {
+            0 => self.certain_until,
+            _ => self.certain_until.saturating_add(DOUBT - TICKS),
+        };
+        seen.changed <= until
     }
 
     pub(crate) fn is_of(&self, tree: BorrowedFd<'_>) -> bool {
@@ -282,4 +297,49 @@ fn identity(tree: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
 fn now() -> i128 {
     let Timespec { tv_sec, tv_nsec } = rustix::time::clock_gettime(ClockId::RealtimeCoarse);
     nanos(tv_sec, tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Walked {
+        /// As if the last change was longer ago than any doubt.
+        pub(crate) fn believe_all(&mut self) {
+            self.certain_until = i128::MAX;
+        }
+    }
+
+    #[test]
+    fn a_time_is_believed_if_a_later_change_has_another() {
+        let walked = Walked {
+            root: (1, 1),
+            certain_until: 100_000_000_000 - DOUBT,
+            bounds: [0; 4],
+            steps: Steps::default(),
+        };
+        let is_certain = |changed| walked.is_certain(Seen { inode: 1, changed });
+        // In whole seconds and milliseconds, and finer.
+        assert!(is_certain(98_000_000_000));
+        assert!(!is_certain(99_000_000_000));
+        assert!(!is_certain(99_500_000_000));
+        assert!(is_certain(99_500_000_001));
+        assert!(is_certain(99_979_999_999));
+        assert!(!is_certain(99_980_000_001));
+        assert!(!is_certain(100_000_000_001));
+        assert!(!is_certain(101_000_000_000));
+    }
+
+    #[test]
+    fn the_clock_was_set_back_so_nothing_is_believed() {
+        let walked = Walked {
+            root: (1, 1),
+            certain_until: i128::MIN,
+            bounds: [0; 4],
+            steps: Steps::default(),
+        };
+        let seen = |changed| Seen { inode: 1, changed };
+        assert!(!walked.is_certain(seen(0)));
+        assert!(!walked.is_certain(seen(1)));
+    }
 }

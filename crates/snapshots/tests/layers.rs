@@ -118,6 +118,27 @@ fn a_restored_tree_is_known_to_the_next_save() {
 }
 
 #[test]
+fn a_known_file_counts_what_it_holds_and_keeps_its_names_and_attributes() {
+    let fixture = Fixture::new();
+    let tree = tree(&fixture);
+    let hole = fs::File::create(tree.join("hole")).unwrap();
+    hole.set_len(3 << 40).unwrap();
+    trees::set_xattr(&tree.join("hole"), "user.text", b"value");
+    fs::hard_link(tree.join("hole"), tree.join("z linked")).unwrap();
+    let first = fixture.save(&tree);
+    // What a restore has made is known without doubt.
+    let into = restored(&fixture, &first, "into");
+    fs::write(into.join("new"), b"new").unwrap();
+    let second = fixture.save_on(&into, &first);
+    assert!(added(&second) <= 8192, "{}", added(&second));
+    assert_same(&into, &restored(&fixture, &second, "second"));
+    fs::remove_file(into.join("new")).unwrap();
+    trees::set_time(&into, 1, 1);
+    trees::set_time(&tree, 1, 1);
+    assert_same(&tree, &into);
+}
+
+#[test]
 fn layers_go_with_the_last_snapshot_that_needs_them() {
     let fixture = Fixture::new();
     let tree = tree(&fixture);

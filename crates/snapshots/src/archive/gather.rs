@@ -1,7 +1,6 @@
 //! From a tree to a layer and a listing, in one pass. What did not change since
 //! the base stays where it is.
 
-use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -10,10 +9,11 @@ use rustix::io::Errno;
 
 use super::layer::{Cutter, compress, cutter};
 use super::listing::ListingWriter;
+use crate::known::Base;
 use crate::tree::walk::{Found, Walk};
-use crate::walked::{Seen, Sort, Step, Steps};
+use crate::walked::{Sort, Step, Steps};
 use crate::{
-    Cancel, Entry, Kind, LayerInfo, LimitKind, ListingInfo, Mtime, Place, Settings, Skipped,
+    Cancel, Entry, Kind, LayerInfo, LimitKind, ListingInfo, Place, Settings, Skipped,
     SnapshotError, durable,
 };
 use hutch_pax::{Body, PaxError, Segment, Writer};
@@ -23,29 +23,6 @@ const BUFFER: usize = 1 << 18;
 
 /// What an entry takes besides its content, for the limit.
 pub(crate) const OVERHEAD: u64 = 512;
-
-/// What is known from the last snapshot of the same tree.
-#[derive(Debug, Default)]
-pub(crate) struct Base {
-    pub(crate) layers: Vec<LayerInfo>,
-    /// By inode, if the walk that saw them is known.
-    pub(crate) files: HashMap<u64, Known>,
-    pub(crate) certain_until: i128,
-    /// Files without holes by digest.
-    pub(crate) contents: HashMap<(String, u64), Place>,
-    pub(crate) sizes: HashSet<u64>,
-}
-
-/// A file as it was saved.
-#[derive(Debug, Clone)]
-pub(crate) struct Known {
-    pub(crate) seen: Seen,
-    pub(crate) size: u64,
-    pub(crate) mtime: Mtime,
-    pub(crate) stored: u64,
-    pub(crate) digest: String,
-    pub(crate) at: Option<Place>,
-}
 
 /// What was written.
 #[derive(Debug)]
@@ -64,7 +41,7 @@ pub(crate) struct Gathered {
 /// `layer`. Both are durable then. Without layers in the base, the layer gets
 /// all entries, not only contents, and is an archive of the whole tree.
 pub(crate) fn gather(
-    walk: Walk,
+    walk: Walk<'_>,
     base: &Base,
     layer: File,
     listing: File,
@@ -117,12 +94,15 @@ struct Gather<'a> {
 }
 
 impl Gather<'_> {
-    fn all(mut self, mut walk: Walk, settings: &Settings) -> Result<Gathered, SnapshotError> {
+    fn all(mut self, mut walk: Walk<'_>, settings: &Settings) -> Result<Gathered, SnapshotError> {
         let (mut root, mut entries, mut bytes, mut unpacked) = (None, 0, 0, 0_u64);
         let (mut steps, mut inside) = (Steps::default(), 0_usize);
         while let Some(found) = walk.next()? {
-            let more = found.member.body.stored().saturating_add(OVERHEAD);
-            unpacked = unpacked.saturating_add(more);
+            let stored = match found.known {
+                Some(Kind::File { stored, .. }) => stored,
+                _ => found.member.body.stored(),
+            };
+            unpacked = unpacked.saturating_add(stored.saturating_add(OVERHEAD));
             if unpacked > settings.limits.unpacked_bytes {
                 let limit = settings.limits.unpacked_bytes;
                 return Err(SnapshotError::limit(LimitKind::UnpackedBytes, limit));
@@ -169,12 +149,17 @@ impl Gather<'_> {
     }
 
     /// The line for what was found, its content written if that is new.
-    fn entry(&mut self, found: Found) -> Result<Option<Entry>, SnapshotError> {
+    fn entry(&mut self, mut found: Found) -> Result<Option<Entry>, SnapshotError> {
         let is_file = matches!(found.member.body, Body::File { .. } | Body::Sparse { .. });
-        if is_file && let Some(known) = self.known(&found)? {
+        let known = match found.known {
+            Some(_) => found.known.take(),
+            None if is_file => self.same(&found)?,
+            None => None,
+        };
+        if let Some(kind) = known {
             return Ok(Some(Entry {
                 path: found.member.path.into(),
-                kind: known,
+                kind,
                 attributes: found.member.attributes,
                 xattrs: found.member.xattrs,
             }));
@@ -212,26 +197,8 @@ impl Gather<'_> {
         Ok(entry)
     }
 
-    /// What the base has of a file with the same content.
-    fn known(&mut self, found: &Found) -> Result<Option<Kind>, SnapshotError> {
-        let size = match &found.member.body {
-            Body::File { size } | Body::Sparse { size, .. } => *size,
-            _ => return Ok(None),
-        };
-        if let Some(known) = self.base.files.get(&found.seen.inode)
-            && known.seen == found.seen
-            && known.seen.changed <= self.base.certain_until
-            && known.size == size
-            && known.mtime == found.member.attributes.mtime
-            && known.at.is_some()
-        {
-            return Ok(Some(Kind::File {
-                size,
-                stored: known.stored,
-                digest: known.digest.clone(),
-                at: known.at,
-            }));
-        }
+    /// What the base has of another file with the same content.
+    fn same(&mut self, found: &Found) -> Result<Option<Kind>, SnapshotError> {
         // Under a new name, with another mode, or written anew with the same.
         let Body::File { size } = found.member.body else {
             return Ok(None);
@@ -316,40 +283,6 @@ fn failed(error: PaxError) -> SnapshotError {
         PaxError::Limit { which, limit } => SnapshotError::limit(which.into(), limit),
         PaxError::Malformed(reason) => {
             SnapshotError::io("writing a layer", io::Error::other(reason))
-        }
-    }
-}
-
-impl Base {
-    /// Learns from the listing of the last snapshot and from what its walk saw,
-    /// which has a part for each file.
-    pub(crate) fn learn(&mut self, entry: Entry, seen: Option<Seen>) {
-        let Kind::File {
-            size,
-            stored,
-            digest,
-            at,
-        } = entry.kind
-        else {
-            return;
-        };
-        if size > 0
-            && stored == size
-            && let Some(at) = at
-        {
-            self.sizes.insert(size);
-            self.contents.insert((digest.clone(), size), at);
-        }
-        if let Some(seen) = seen {
-            let known = Known {
-                seen,
-                size,
-                mtime: entry.attributes.mtime,
-                stored,
-                digest,
-                at,
-            };
-            self.files.insert(seen.inode, known);
         }
     }
 }

@@ -15,7 +15,8 @@ use self::base::Before;
 use super::layout::{Layout, create};
 use super::read::{LISTING, MANIFEST, MANIFEST_MOST, Stored};
 use super::scratch::Scratch;
-use crate::archive::gather::{Base, gather};
+use crate::archive::gather::gather;
+use crate::known::Base;
 use crate::manifest::MANIFEST_VERSION;
 use crate::tree::walk::Walk;
 use crate::walked::Walked;
@@ -148,7 +149,7 @@ fn pack(
     };
     let mut walked = Walked::begin(tree, &settings.limits)
         .map_err(|error| SnapshotError::io("reading the root of the tree", error))?;
-    let walk = Walk::new(tree, meta.rules, settings.limits, meta.cancel.clone())?;
+    let walk = Walk::new(tree, meta.rules, settings.limits, meta.cancel.clone())?.knowing(base);
     let files = (new(LAYER)?, new(LISTING)?);
     let gathered = gather(walk, base, files.0, files.1, settings, &meta.cancel)?;
     walked.steps = gathered.steps;

@@ -10,37 +10,14 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{AtFlags, Statx, StatxAttributes, StatxFlags, fstat, makedev, statx};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use super::beneath;
 use super::stack::Stack;
-use crate::walked::{Seen, Sort, Step, Walked, nanos};
+use super::walk::known;
+use crate::walked::{Seen, Sort, Step, Walked};
 use crate::{Cancel, SnapshotError};
-
-/// What has this name in a directory, if it is on `device` and nothing is
-/// mounted there.
-pub(crate) fn look(parent: BorrowedFd<'_>, name: &[u8], device: u64) -> Result<Statx, Errno> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let found = statx(parent, name, flags, StatxFlags::BASIC_STATS)?;
-    let mask = StatxFlags::from_bits_retain(found.stx_mask);
-    if makedev(found.stx_dev_major, found.stx_dev_minor) != device
-        || found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
-        || !mask.contains(StatxFlags::BASIC_STATS)
-    {
-        return Err(Errno::XDEV);
-    }
-    Ok(found)
-}
-
-impl From<&Statx> for Seen {
-    fn from(found: &Statx) -> Self {
-        Self {
-            inode: found.stx_ino,
-            changed: nanos(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
-        }
-    }
-}
 
 /// Whether `tree` has the `entries` of `walked`, root included, as they were.
 /// What cannot be told counts as a change.
@@ -54,7 +31,7 @@ pub(crate) fn is_unchanged(
     let mut same = 0_u64;
     for step in walked.steps.iter() {
         cancel.check()?;
-        if step.seen.changed > walked.certain_until {
+        if !walked.is_certain(step.seen) {
             return Ok(false);
         }
         let is_same = match &mut stack {
@@ -86,7 +63,8 @@ fn is_same(stack: &mut Stack<()>, step: Step<'_>, device: u64) -> Result<bool, E
     }
     let parent = stack.top().ok_or(Errno::NOENT)?;
     if step.sort != Sort::Directory {
-        return Ok(Seen::from(&look(parent, step.name, device)?) == step.seen);
+        let found = known::stat(parent, step.name)?;
+        return Ok(known::device(&found) == device && Seen::from(&found) == step.seen);
     }
     let directory = beneath::directory(parent, step.name)?;
     if Seen::of(&fstat(&directory)?) != step.seen {

@@ -1,5 +1,7 @@
 //! Going through a tree: parents before children, names in byte order.
 
+pub(crate) mod known;
+
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -10,14 +12,15 @@ use super::links::Links;
 use super::stack::Stack;
 use super::xattr::{self, Of};
 use super::{beneath, holes};
+use crate::known::Base;
 use crate::walked::Seen;
-use crate::{Attributes, Cancel, LimitKind, Limits, Mtime, Rules, Skipped, SnapshotError};
+use crate::{Attributes, Cancel, Kind, LimitKind, Limits, Mtime, Rules, Skipped, SnapshotError};
 use hutch_pax::{Body, Member};
 
 /// Goes through a tree. Each entry is opened once and described by that
 /// descriptor, so what is swapped meanwhile cannot mix two files.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct Walk<'a> {
     stack: Stack<Level>,
     /// The path of the innermost directory.
     path: Vec<u8>,
@@ -28,6 +31,8 @@ pub(crate) struct Walk {
     rules: Rules,
     limits: Limits,
     cancel: Cancel,
+    /// Files as they were, which are not opened if they still are.
+    base: Option<&'a Base>,
 }
 
 #[derive(Debug)]
@@ -44,15 +49,17 @@ struct Level {
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) member: Member,
-    /// The open file, for a regular file.
+    /// The open file, for a regular file that is not known.
     pub(crate) file: Option<OwnedFd>,
+    /// What is known of its content.
+    pub(crate) known: Option<Kind>,
     /// Its inode, as it was before it was read.
     pub(crate) seen: Seen,
     /// How many directories it is in.
     pub(crate) depth: usize,
 }
 
-impl Walk {
+impl<'a> Walk<'a> {
     /// Begins at `tree`, a directory.
     pub(crate) fn new(
         tree: BorrowedFd<'_>,
@@ -78,7 +85,14 @@ impl Walk {
             rules,
             limits,
             cancel,
+            base: None,
         })
+    }
+
+    /// Opens no file that is as `base` knows it.
+    pub(crate) fn knowing(self, base: &'a Base) -> Self {
+        let base = Some(base);
+        Self { base, ..self }
     }
 
     /// What was left out so far.
@@ -143,6 +157,7 @@ impl Walk {
                 body: Body::Directory,
             },
             file: None,
+            known: None,
             seen: Seen::of(&stat),
             depth: 0,
         })
@@ -157,20 +172,30 @@ impl Walk {
         path
     }
 
+    fn bounded(&self, name: &[u8]) -> Result<Vec<u8>, SnapshotError> {
+        let (path, limit) = (self.path_of(name), self.limits.path_bytes);
+        match path.len() as u64 > limit {
+            true => Err(SnapshotError::limit(LimitKind::PathBytes, limit)),
+            false => Ok(path),
+        }
+    }
+
     fn entry(&mut self, name: &[u8], hint: FileType) -> Result<Option<Found>, Failure> {
         // Gone from under us, with all that was still to be read in it.
         let parent = self.stack.top().ok_or(Errno::NOENT)?;
+        if hint == FileType::RegularFile
+            && let Some(base) = self.base
+            && let Some((found, known)) = known::look(parent, name, base)
+        {
+            return self.known(name, &found, known).map(Some);
+        }
         let Some(open) = Open::named(parent, name, hint, &self.rules)? else {
             self.skipped.node_modules += 1;
             return Ok(None);
         };
         let stat = &open.stat;
         let seen = Seen::of(stat);
-        let path = self.path_of(name);
-        if path.len() as u64 > self.limits.path_bytes {
-            let limit = self.limits.path_bytes;
-            return Err(SnapshotError::limit(LimitKind::PathBytes, limit).into());
-        }
+        let path = self.bounded(name)?;
         let depth = self.stack.depth();
         let parent_number = self.stack.value().map_or(0, |level| level.number);
         let body = match open.kind() {
@@ -230,6 +255,7 @@ impl Walk {
         Ok(Some(Found {
             member,
             file,
+            known: None,
             seen,
             depth,
         }))

@@ -2,11 +2,11 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::archive::gather::Base;
+use crate::known::Base;
 use crate::store::layout::Layout;
 use crate::store::read::{MOST_LAYERS, Stored};
 use crate::tree::unchanged::is_unchanged;
-use crate::walked::Walked;
+use crate::walked::{Seen, Walked};
 use crate::{Cancel, Kind, LayerInfo, Rules, Settings, SnapshotError, SnapshotId};
 
 /// Layers may hold this much that nothing refers to, beside as much again as
@@ -49,6 +49,11 @@ impl<'a> Before<'a> {
                 None
             }
         }
+    }
+
+    fn is_certain(&self, seen: Seen) -> bool {
+        let walked = self.walked.as_ref();
+        walked.is_some_and(|walked| walked.is_certain(seen))
     }
 
     /// Whether a snapshot of `tree` would be this one once more.
@@ -94,7 +99,10 @@ impl<'a> Before<'a> {
         if layers.len() >= MOST_LAYERS {
             return Ok(Base::default());
         }
-        let mut base = Base::default();
+        let mut base = Base {
+            device: self.walked.as_ref().map_or(0, |walked| walked.root.0),
+            ..Base::default()
+        };
         let mut live = 0_u64;
         let mut seen = self.walked.as_ref().map(|walked| walked.steps.files());
         let mut agrees = true;
@@ -104,14 +112,13 @@ impl<'a> Before<'a> {
                 live = live.saturating_add(*stored);
                 let seen = seen.as_mut().and_then(Iterator::next);
                 agrees &= seen.is_some();
-                base.learn(entry, seen);
+                base.learn(entry, seen.filter(|seen| self.is_certain(*seen)));
             }
             Ok(())
         })?;
         agrees &= seen.is_some_and(|mut seen| seen.next().is_none());
-        match &self.walked {
-            Some(walked) if agrees => base.certain_until = walked.certain_until,
-            _ => base.files.clear(),
+        if !agrees {
+            base.files.clear();
         }
         let held = layers.iter().map(LayerInfo::unpacked_length);
         let held = held.fold(0, u64::saturating_add);

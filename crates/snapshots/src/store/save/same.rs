@@ -49,7 +49,7 @@ impl Room {
     fn believe(&self, id: SnapshotId) {
         let place = self.store.layout.walk(id);
         let mut walked = Walked::read(&place, 1000).unwrap();
-        walked.certain_until = i128::MAX;
+        walked.believe_all();
         walked.write(&place.with_extension("new"), &place).unwrap();
     }
 
@@ -91,13 +91,6 @@ fn an_unchanged_tree_shares_the_list_of_entries() {
     room.store.delete(second.id).unwrap();
     room.store.verify(third.id).unwrap();
     room.assert_whole(&third);
-}
-
-#[test]
-fn what_changed_close_to_a_walk_is_not_believed() {
-    let room = Room::new();
-    let first = room.save(None);
-    assert!(!room.is_same(&first, &room.save(Some(first.id))));
 }
 
 #[test]
