@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
 
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::CParameter;
@@ -15,21 +17,24 @@ use crate::{LayerInfo, SnapshotError};
 /// Most bytes that one frame unpacks to.
 pub(crate) const FRAME: usize = 4 << 20;
 
-/// Frames on their way to the compressor.
-const IN_FLIGHT: usize = 2;
+/// Threads that compress.
+const WORKERS: usize = 2;
 
-/// Cuts what is written into frames.
+/// Frames on their way to each of them, and from it.
+const IN_FLIGHT: usize = 1;
+
+/// Cuts what is written into frames, for the workers in turn.
 #[derive(Debug)]
 pub(crate) struct Cutter {
-    to: SyncSender<Vec<u8>>,
+    to: Vec<SyncSender<Vec<u8>>>,
     frame: Vec<u8>,
     cut: u32,
 }
 
 /// The two ends of a layer that is being written: what cuts, and what
 /// [`compress`] takes.
-pub(crate) fn cutter() -> (Cutter, Receiver<Vec<u8>>) {
-    let (to, from) = sync_channel(IN_FLIGHT);
+pub(crate) fn cutter() -> (Cutter, Vec<Receiver<Vec<u8>>>) {
+    let (to, from) = (0..WORKERS).map(|_| sync_channel(IN_FLIGHT)).unzip();
     let cutter = Cutter {
         to,
         frame: Vec::new(),
@@ -53,11 +58,16 @@ impl Cutter {
         if self.frame.is_empty() {
             return Ok(());
         }
-        self.cut += 1;
         let frame = std::mem::take(&mut self.frame);
-        self.to
-            .send(frame)
-            .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+        let sent = self
+            .to
+            .get(self.cut as usize % WORKERS)
+            .map(|to| to.send(frame));
+        self.cut += 1;
+        match sent {
+            Some(Ok(())) => Ok(()),
+            _ => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 }
 
@@ -76,17 +86,59 @@ impl Write for Cutter {
     }
 }
 
+/// A frame as stored, and its length before.
+type Packed = io::Result<(Vec<u8>, usize)>;
+
 /// Writes frames until there are no more. The file is to be made durable.
-pub(crate) fn compress(from: Receiver<Vec<u8>>, to: &File, level: i32) -> io::Result<LayerInfo> {
-    let mut compressor = Compressor::new(level)?;
-    compressor.set_parameter(CParameter::ChecksumFlag(true))?;
+pub(crate) fn compress(
+    from: Vec<Receiver<Vec<u8>>>,
+    to: &File,
+    level: i32,
+) -> io::Result<LayerInfo> {
+    std::thread::scope(|scope| {
+        let packed = from.into_iter().map(|from| {
+            let (to, packed) = sync_channel(IN_FLIGHT);
+            scope.spawn(move || work(from, to, level));
+            packed
+        });
+        collect(&packed.collect::<Vec<_>>(), to)
+    })
+}
+
+/// Compresses what one worker gets, until nobody wants more.
+fn work(from: Receiver<Vec<u8>>, to: SyncSender<Packed>, level: i32) {
+    let compressor = Compressor::new(level).and_then(|mut compressor| {
+        compressor.set_parameter(CParameter::ChecksumFlag(true))?;
+        Ok(compressor)
+    });
+    let mut compressor = match compressor {
+        Ok(compressor) => compressor,
+        // If nobody hears it, nobody waits for it.
+        Err(error) => return drop(to.send(Err(error))),
+    };
+    for frame in from {
+        let packed = compressor
+            .compress(&frame)
+            .map(|packed| (packed, frame.len()));
+        if to.send(packed).is_err() {
+            return;
+        }
+    }
+}
+
+/// Writes the frames in the order in which they were cut.
+fn collect(packed: &[Receiver<Packed>], to: &File) -> io::Result<LayerInfo> {
     let mut to = Hashing::new(to);
     let mut frames = Vec::new();
-    for frame in from {
-        let stored = compressor.compress(&frame)?;
+    // The first worker without a next frame has come to the end, and so have all.
+    for from in packed.iter().cycle() {
+        let Ok(packed) = from.recv() else {
+            break;
+        };
+        let (stored, length) = packed?;
         to.write_all(&stored)?;
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
-        frames.push((length(&stored)?, length(&frame)?));
+        let short = |length: usize| u32::try_from(length).map_err(io::Error::other);
+        frames.push((short(stored.len())?, short(length)?));
     }
     let (_, length, digest) = to.finish();
     Ok(LayerInfo {
@@ -98,11 +150,12 @@ pub(crate) fn compress(from: Receiver<Vec<u8>>, to: &File, level: i32) -> io::Re
 
 /// A layer that is read, from any frame on.
 pub(crate) struct Layer {
-    file: File,
+    file: Arc<File>,
     frames: Vec<(u32, u32)>,
     /// Where each frame begins in the file.
     begins: Vec<u64>,
-    decompressor: Decompressor<'static>,
+    /// The next frame, where frames are read one after the other.
+    ahead: Option<(usize, JoinHandle<io::Result<Vec<u8>>>)>,
     /// The frame at hand, and how much of it was read.
     frame: Option<usize>,
     bytes: Vec<u8>,
@@ -125,10 +178,10 @@ impl Layer {
             return Err(damage.is("has frames that are not as long as it is"));
         }
         Ok(Self {
-            file,
+            file: Arc::new(file),
             frames: info.frames.clone(),
             begins,
-            decompressor: Decompressor::new().map_err(|error| damage.io(error))?,
+            ahead: None,
             frame: None,
             bytes: Vec::new(),
             read: 0,
@@ -150,21 +203,49 @@ impl Layer {
         if self.frame == Some(number) {
             return Ok(());
         }
-        self.frame = None;
-        let (stored, unpacked) = self.frames[number];
-        let mut packed = vec![0; stored as usize];
-        self.file.read_exact_at(&mut packed, self.begins[number])?;
-        self.bytes.resize(unpacked as usize, 0);
-        let got = self
-            .decompressor
-            .decompress_to_buffer(&packed, &mut self.bytes[..])
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        if got != unpacked as usize {
-            let reason = "a frame is shorter than the manifest says";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-        }
+        let before = self.frame.take();
+        self.bytes = match self.ahead.take() {
+            Some((ahead, unpacking)) if ahead == number => unpacking
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the unpacking thread panicked")))?,
+            _ => self.unpacking(number)()?,
+        };
         (self.frame, self.read) = (Some(number), 0);
+        let next = number + 1;
+        if before.is_some_and(|before| before + 1 == number) && next < self.frames.len() {
+            let unpacking = Builder::new().name("unpack".into());
+            // Without a thread it is unpacked when it is wanted.
+            let unpacking = unpacking.spawn(self.unpacking(next)).ok();
+            self.ahead = unpacking.map(|unpacking| (next, unpacking));
+        }
         Ok(())
+    }
+
+    /// What reads and unpacks a frame.
+    fn unpacking(&self, number: usize) -> impl FnOnce() -> io::Result<Vec<u8>> + Send + 'static {
+        let (stored, unpacked) = self.frames[number];
+        let (file, at) = (Arc::clone(&self.file), self.begins[number]);
+        move || {
+            let mut packed = vec![0; stored as usize];
+            file.read_exact_at(&mut packed, at)?;
+            let mut bytes = vec![0; unpacked as usize];
+            let got = Decompressor::new()?
+                .decompress_to_buffer(&packed, &mut bytes[..])
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+            if got != bytes.len() {
+                let reason = "a frame is shorter than the manifest says";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+            }
+            Ok(bytes)
+        }
+    }
+}
+
+impl Drop for Layer {
+    fn drop(&mut self) {
+        if let Some((_, unpacking)) = self.ahead.take() {
+            let _ = unpacking.join();
+        }
     }
 }
 
