@@ -47,6 +47,9 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
         _ => {}
     }
     let settings = Settings::load(&cli.global)?;
+    // Before there are threads, which inherit it. Without it calls take longer
+    // beside a busy sandbox, and nothing else.
+    let _ = hutch_drivers::native::shorten_slice();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers(&cli.command))
         .enable_all()

@@ -20,4 +20,4 @@ mod spawner;
 pub use driver::NativeDriver;
 pub use options::NativeOptions;
 pub use process::forbid_core_dumps;
-pub use spawner::spawner_main;
+pub use spawner::{shorten_slice, spawner_main};

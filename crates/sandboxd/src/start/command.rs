@@ -2,6 +2,7 @@
 
 use super::launch::{Launch, Stage};
 use super::report::{Report, last_errno};
+use super::slice;
 use rustix::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -37,6 +38,7 @@ pub(super) fn become_command(plan: &Plan<'_>, grouped: bool) -> ! {
 fn prepare(plan: &Plan<'_>, grouped: bool) -> Result<(), (Stage, Errno)> {
     rustix::process::setsid().map_err(|e| (Stage::Clone, e))?;
     raise_oom_score(plan.oom_score);
+    slice::make_usual();
     if !grouped {
         // Without a group the tree is found by descent, so orphans must stay below the command.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::Pid::INIT));

@@ -16,6 +16,7 @@ mod command;
 mod inherited;
 mod launch;
 mod report;
+mod slice;
 mod starter;
 
 pub use channel::{Channel, memory_file};

@@ -231,3 +231,25 @@ async fn server_and_spawner_leave_no_core() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_daemon_comes_before_whoever_computes_and_commands_do_not() {
+    const SLICES: &str = r#"
+import ctypes, struct
+def slice(pid):
+    attributes = ctypes.create_string_buffer(56)
+    assert ctypes.CDLL(None).syscall(315, pid, attributes, 56, 0) == 0
+    return struct.unpack_from('=IIQiIQ', attributes)[5]
+print(slice(1), slice(0))
+"#;
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let args = [json!("/workspace/s.py"), json!(SLICES)];
+    sandbox.json("writeFile", &args).await;
+    let (code, out) = sandbox.sh("python3 s.py").await;
+    let slices: Vec<u64> = out.split_whitespace().map(|n| n.parse().unwrap()).collect();
+    assert_eq!((code, slices.len()), (0, 2), "{out}");
+    // Both are zero on kernels that know of no slices.
+    assert!(slices[1] == 0 || slices[0] < slices[1], "{out}");
+}

@@ -38,6 +38,7 @@ mod server_link;
 mod service;
 mod setup;
 mod signals;
+mod slice;
 mod slot;
 mod state;
 mod step;
@@ -45,6 +46,8 @@ mod store;
 mod uid_range;
 mod upgrade;
 mod userns;
+
+pub use slice::shorten as shorten_slice;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -84,6 +87,8 @@ enum Task {
 pub fn spawner_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = process::forbid_core_dumps()
         .step("forbid core dumps")
+        // What it starts inherits it, down to the daemons in sandboxes.
+        .and_then(|()| slice::shorten().step("shorten the slice"))
         .and_then(|()| process::raise_descriptors().step("raise the limit of descriptors"))
         .and_then(|()| parse(args))
         .and_then(|arguments| match arguments.task {
