@@ -12,8 +12,11 @@ use hutch_failpoint::{Injected, failpoint};
 use hutch_protocol::{BackupId, Generation, Timestamp};
 use hutch_sandboxes::ports::{Prepared, Source, WorkspaceError, Workspaces};
 use hutch_sandboxes::{BackupHandle, SandboxKey};
-use hutch_snapshots::{LocalStore, SaveMeta, SnapshotError, SnapshotId};
+use hutch_snapshots::{Cancel, LocalStore, SaveMeta, SnapshotError, SnapshotId};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+mod turns;
+use turns::{Turns, Wanted};
 
 /// The label of a snapshot that says whose it is.
 pub(super) const LABEL: &str = "sandbox";
@@ -25,6 +28,7 @@ pub(crate) struct LocalWorkspaces {
     pub(super) snapshots: LocalStore,
     /// For how long the store's snapshots can be restored.
     ttl: Option<Duration>,
+    turns: Turns,
 }
 
 impl LocalWorkspaces {
@@ -33,6 +37,7 @@ impl LocalWorkspaces {
             volumes,
             snapshots,
             ttl: hutch_snapshots::Settings::default().ttl,
+            turns: Turns::default(),
         }
     }
 
@@ -68,10 +73,28 @@ impl LocalWorkspaces {
         done.map_err(|error| WorkspaceError(format!("the disk worker failed: {error}")))?
     }
 
+    /// The same for one sandbox, once nothing else is at work on it. A caller
+    /// that stops waiting ends the work, too, which keeps its turn until then.
+    async fn run_for<T: Send + 'static>(
+        &self,
+        key: SandboxKey,
+        work: impl FnOnce(&Self, &SandboxKey, &Cancel) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, WorkspaceError> {
+        let turn = self.turns.take(&key).await;
+        let cancel = Cancel::new();
+        let _wanted = Wanted(cancel.clone());
+        self.run(move |this| {
+            let _turn = turn;
+            work(this, &key, &cancel)
+        })
+        .await
+    }
+
     fn prepare_now(
         &self,
         key: &SandboxKey,
         backup: Option<BackupHandle>,
+        cancel: &Cancel,
     ) -> Result<Prepared, WorkspaceError> {
         let owner = of_driver(key);
         match self.volumes.open(&owner) {
@@ -101,7 +124,7 @@ impl LocalWorkspaces {
         let Some(backup) = backup else {
             return self.fresh(key, Generation::default(), Source::Fresh);
         };
-        match self.restore(key, backup) {
+        match self.restore(key, backup, cancel) {
             Ok(prepared) => Ok(prepared),
             Err(error) if self.is_expired(&error, backup) => {
                 self.volumes.delete(&owner).map_err(failed)?;
@@ -142,7 +165,12 @@ impl LocalWorkspaces {
 
     /// Restores into a new volume, which counts as the sandbox's only once its
     /// state says so, after everything is on disk.
-    fn restore(&self, key: &SandboxKey, backup: BackupHandle) -> Result<Prepared, SnapshotError> {
+    fn restore(
+        &self,
+        key: &SandboxKey,
+        backup: BackupHandle,
+        cancel: &Cancel,
+    ) -> Result<Prepared, SnapshotError> {
         let io = |error: VolumeError| SnapshotError::Io {
             action: error.to_string(),
             source: std::io::Error::other("volume"),
@@ -158,7 +186,8 @@ impl LocalWorkspaces {
             source: error.into(),
         };
         failpoint!("restore.made").map_err(injected)?;
-        self.snapshots.restore(snapshot_id(backup.id)?, into)?;
+        let id = snapshot_id(backup.id)?;
+        self.snapshots.restore_with(id, into, cancel)?;
         failpoint!("restore.unpacked").map_err(injected)?;
         let state = VolumeState {
             generation: backup.generation,
@@ -228,12 +257,15 @@ impl Workspaces for LocalWorkspaces {
         key: SandboxKey,
         backup: Option<BackupHandle>,
     ) -> BoxFuture<'_, Result<Prepared, WorkspaceError>> {
-        self.run(move |this| this.prepare_now(&key, backup)).boxed()
+        let prepare = move |this: &Self, key: &SandboxKey, cancel: &Cancel| {
+            this.prepare_now(key, backup, cancel)
+        };
+        self.run_for(key, prepare).boxed()
     }
 
     fn keep(&self, key: SandboxKey) -> BoxFuture<'_, Result<BackupId, WorkspaceError>> {
-        self.run(move |this| {
-            let volume = this.volumes.open(&of_driver(&key)).map_err(failed)?;
+        self.run_for(key, move |this, key, cancel| {
+            let volume = this.volumes.open(&of_driver(key)).map_err(failed)?;
             let tree = workspace_dir(&volume)
                 .map_err(|error| WorkspaceError(format!("opening the workspace: {error}")))?;
             let labels = BTreeMap::from([(LABEL.to_owned(), key.to_string())]);
@@ -241,6 +273,7 @@ impl Workspaces for LocalWorkspaces {
             let meta = SaveMeta {
                 labels,
                 base,
+                cancel: cancel.clone(),
                 ..SaveMeta::default()
             };
             let manifest = this
@@ -259,12 +292,12 @@ impl Workspaces for LocalWorkspaces {
         backup: BackupHandle,
         before: Option<BackupId>,
     ) -> BoxFuture<'_, Result<(), WorkspaceError>> {
-        self.run(move |this| {
+        self.run_for(key, move |this, key, _| {
             // Stripped while still dirty: a strip that dies leaves a volume
             // whose workspace is whole and wins.
-            this.volumes.strip(&of_driver(&key)).map_err(failed)?;
+            this.volumes.strip(&of_driver(key)).map_err(failed)?;
             failpoint!("sleep.stripped").map_err(injected)?;
-            let mut state = VolumeState::new(of_driver(&key), backup.generation);
+            let mut state = VolumeState::new(of_driver(key), backup.generation);
             state.base = Some(backup.id);
             this.volumes.set_state(&state).map_err(failed)?;
             failpoint!("sleep.settled").map_err(injected)?;
@@ -277,8 +310,10 @@ impl Workspaces for LocalWorkspaces {
     }
 
     fn discard(&self, key: SandboxKey) -> BoxFuture<'_, Result<(), WorkspaceError>> {
-        self.run(move |this| this.volumes.delete(&of_driver(&key)).map_err(failed))
-            .boxed()
+        self.run_for(key, |this, key, _| {
+            this.volumes.delete(&of_driver(key)).map_err(failed)
+        })
+        .boxed()
     }
 
     fn delete(
@@ -286,8 +321,8 @@ impl Workspaces for LocalWorkspaces {
         key: SandboxKey,
         backup: Option<BackupId>,
     ) -> BoxFuture<'_, Result<(), WorkspaceError>> {
-        self.run(move |this| {
-            this.volumes.delete(&of_driver(&key)).map_err(failed)?;
+        self.run_for(key, move |this, key, _| {
+            this.volumes.delete(&of_driver(key)).map_err(failed)?;
             failpoint!("destroy.deleted").map_err(injected)?;
             match backup {
                 Some(backup) => this.forget(backup),

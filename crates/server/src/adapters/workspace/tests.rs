@@ -53,6 +53,15 @@ impl Home {
         backup
     }
 
+    /// Waits until no work that nobody waits for is left.
+    async fn settled(&self) {
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        while Arc::strong_count(&self.workspaces.volumes) > 1 {
+            assert!(std::time::Instant::now() < until);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     fn lose_state(&self, prepared: &std::path::Path) {
         std::fs::remove_file(prepared.with_file_name("state.json")).unwrap();
     }
@@ -143,4 +152,71 @@ async fn an_expired_snapshot_is_told_before_and_after_it_is_swept() {
         kept.slept("saved").await;
         assert_eq!(kept.sweep(Duration::from_secs(grace)).await, 1);
     }
+}
+
+const FILES: usize = 2000;
+
+fn files(prepared: &Prepared) -> usize {
+    let work = prepared.volume.join("workspace/many");
+    std::fs::read_dir(work).unwrap().count()
+}
+
+/// A sandbox with many files, whose snapshot is on record.
+async fn with_many_files(home: &Home) -> BackupHandle {
+    let prepared = home.prepare(None).await.unwrap();
+    let many = prepared.volume.join("workspace/many");
+    std::fs::create_dir(&many).unwrap();
+    for file in 0..FILES {
+        std::fs::write(many.join(file.to_string()), file.to_string()).unwrap();
+    }
+    home.slept("saved").await
+}
+
+#[tokio::test]
+async fn a_restore_that_nobody_waits_for_does_not_touch_the_next() {
+    let home = Home::new(LONG);
+    let backup = with_many_files(&home).await;
+    for _ in 0..3 {
+        home.workspaces.discard(home.key.clone()).await.unwrap();
+        // As when a slow disk takes longer than the deadline.
+        let waiting = home.prepare(Some(backup));
+        assert!(tokio::time::timeout(Duration::ZERO, waiting).await.is_err());
+        let prepared = home.prepare(Some(backup)).await.unwrap();
+        assert_eq!(files(&prepared), FILES);
+        home.settled().await;
+        assert_eq!(files(&prepared), FILES);
+        assert_eq!(
+            home.prepare(Some(backup)).await.unwrap().source,
+            Source::Live
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_save_that_nobody_waits_for_ends_and_leaves_nothing() {
+    let home = Home::new(LONG);
+    let backup = with_many_files(&home).await;
+    let live = home.prepare(Some(backup)).await.unwrap();
+    for file in 0..FILES {
+        let place = live.volume.join(format!("workspace/many/{file}"));
+        std::fs::write(place, format!("newer {file}")).unwrap();
+    }
+    let waiting = home.workspaces.keep(home.key.clone());
+    assert!(tokio::time::timeout(Duration::ZERO, waiting).await.is_err());
+    home.settled().await;
+    let known: Vec<String> = home
+        .snapshots
+        .list()
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(known, [backup.id.to_string()]);
+    let tmp = home.dir.path().join("snapshots/tmp");
+    assert_eq!(std::fs::read_dir(tmp).unwrap().count(), 0);
+    // The disk is dirty still, and has the newer work.
+    let again = home.prepare(Some(backup)).await.unwrap();
+    assert_eq!(again.source, Source::Live);
+    let newer = std::fs::read(again.volume.join("workspace/many/7")).unwrap();
+    assert_eq!(newer, b"newer 7");
 }
