@@ -234,6 +234,42 @@ fn many_changes_in_a_row_keep_the_layers_few() {
     }
 }
 
+#[test]
+fn a_chain_begins_anew_at_its_bound_and_the_old_one_restores() {
+    let fixture = Fixture::in_memory();
+    let tree = tree(&fixture);
+    let mut kept = vec![(fixture.save(&tree), trees::fingerprint(&tree))];
+    for round in 1..20 {
+        fs::write(tree.join("d1/f1"), format!("round {round}")).unwrap();
+        fs::write(tree.join(format!("new {round}")), format!("{round}")).unwrap();
+        let next = fixture.save_on(&tree, &kept[round - 1].0);
+        kept.push((next, trees::fingerprint(&tree)));
+    }
+    let lengths: Vec<_> = kept.iter().map(|(save, _)| save.layers.len()).collect();
+    let expected: Vec<_> = (1..=16).chain(1..=4).collect();
+    assert_eq!(lengths, expected);
+    // The layers of the old chain stay for as long as its end does.
+    let (old, before) = kept.remove(15);
+    for (save, _) in kept.drain(..15) {
+        fixture.store.delete(save.id).unwrap();
+    }
+    assert_eq!(layers(&fixture), 16 + 4);
+    let into = restored(&fixture, &old, "old");
+    assert_eq!(
+        before.diff(&trees::fingerprint(&into)),
+        Vec::<String>::new()
+    );
+    fixture.store.delete(old.id).unwrap();
+    assert_eq!(layers(&fixture), 4);
+    for (save, before) in kept {
+        let into = restored(&fixture, &save, &save.id.to_string());
+        assert_eq!(
+            before.diff(&trees::fingerprint(&into)),
+            Vec::<String>::new()
+        );
+    }
+}
+
 fn change(tree: &Path, random: &mut impl FnMut(u64) -> u64) {
     let file = tree.join(format!("d{}/f{}", random(10), random(40)));
     let other = tree.join(format!("d{}/f{}", random(10), random(40)));

@@ -3,7 +3,9 @@
 
 mod trees;
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 use hutch_snapshots::{Kind, Rules, SaveMeta, TreeFingerprint};
@@ -31,6 +33,26 @@ fn every_kind_of_entry_comes_back_exactly() {
         restored.join("whiteout").symlink_metadata().is_ok(),
         is_root()
     );
+}
+
+#[test]
+fn names_and_targets_may_have_every_byte() {
+    let fixture = Fixture::in_memory();
+    let tree = fixture.empty("tree");
+    for byte in (1..=u8::MAX).filter(|byte| *byte != b'/') {
+        let name = |bytes: &[u8]| tree.join(OsStr::from_bytes(bytes));
+        // Alone it may be the dot, which is the directory itself.
+        fs::create_dir(name(&[byte, byte, byte])).unwrap();
+        fs::write(name(&[byte, byte, byte]).join("inside"), [byte]).unwrap();
+        fs::write(name(&[b'a', byte, b'z']), [byte]).unwrap();
+        fs::write(name(&[b'a', byte]), [byte]).unwrap();
+        let target = OsStr::from_bytes(&[byte]).to_owned();
+        std::os::unix::fs::symlink(target, name(&[b'l', byte])).unwrap();
+        fs::hard_link(name(&[b'a', byte]), name(&[b'h', byte])).unwrap();
+    }
+    let restored = fixture.cycle(&tree, "restored");
+    assert_same(&tree, &restored);
+    assert_eq!(fingerprint(&tree).lines.len(), 1 + 6 * 254);
 }
 
 #[test]

@@ -19,6 +19,12 @@ use super::walk::known;
 use crate::walked::{Seen, Sort, Step, Walked};
 use crate::{Cancel, SnapshotError};
 
+/// Entries that are worth another thread.
+const MANY: u64 = 2000;
+
+/// Entries that a thread looks at in a row.
+const ROW: u64 = 128;
+
 /// Whether `tree` has the `entries` of `walked`, root included, as they were.
 /// What cannot be told counts as a change.
 pub(crate) fn is_unchanged(
@@ -26,6 +32,31 @@ pub(crate) fn is_unchanged(
     walked: &Walked,
     entries: u64,
     cancel: &Cancel,
+) -> Result<bool, SnapshotError> {
+    if entries < MANY {
+        return pass(tree, walked, entries, cancel, |_| true);
+    }
+    // Both go through all directories; the other entries they share.
+    let shared = |mine| {
+        pass(tree, walked, entries, cancel, move |at| {
+            at / ROW % 2 == mine
+        })
+    };
+    std::thread::scope(|scope| {
+        let odd = scope.spawn(|| shared(1));
+        let even = shared(0);
+        // A thread that panicked has seen nothing.
+        let odd = odd.join().unwrap_or(Ok(false));
+        Ok(even? && odd?)
+    })
+}
+
+fn pass(
+    tree: BorrowedFd<'_>,
+    walked: &Walked,
+    entries: u64,
+    cancel: &Cancel,
+    is_mine: impl Fn(u64) -> bool,
 ) -> Result<bool, SnapshotError> {
     let mut stack: Option<Stack<()>> = None;
     let mut same = 0_u64;
@@ -35,7 +66,17 @@ pub(crate) fn is_unchanged(
             return Ok(false);
         }
         let is_same = match &mut stack {
-            Some(stack) => is_same(stack, step, walked.root.0),
+            Some(stack) => {
+                for _ in 0..step.up {
+                    stack.pop();
+                }
+                let wanted = step.sort == Sort::Directory || is_mine(same);
+                if wanted {
+                    is_same(stack, step, walked.root.0)
+                } else {
+                    Ok(true)
+                }
+            }
             None => begin(tree, step.seen).map(|begun| {
                 stack = begun;
                 stack.is_some()
@@ -58,9 +99,6 @@ fn begin(tree: BorrowedFd<'_>, seen: Seen) -> Result<Option<Stack<()>>, Errno> {
 }
 
 fn is_same(stack: &mut Stack<()>, step: Step<'_>, device: u64) -> Result<bool, Errno> {
-    for _ in 0..step.up {
-        stack.pop();
-    }
     let parent = stack.top().ok_or(Errno::NOENT)?;
     if step.sort != Sort::Directory {
         let found = known::stat(parent, step.name)?;

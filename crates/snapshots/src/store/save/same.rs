@@ -48,7 +48,7 @@ impl Room {
     /// As if the last change was longer ago than any doubt.
     fn believe(&self, id: SnapshotId) {
         let place = self.store.layout.walk(id);
-        let mut walked = Walked::read(&place, 1000).unwrap();
+        let mut walked = Walked::read(&place, 10_000).unwrap();
         walked.believe_all();
         walked.write(&place.with_extension("new"), &place).unwrap();
     }
@@ -91,6 +91,29 @@ fn an_unchanged_tree_shares_the_list_of_entries() {
     room.store.delete(second.id).unwrap();
     room.store.verify(third.id).unwrap();
     room.assert_whole(&third);
+}
+
+#[test]
+fn one_change_among_thousands_is_seen() {
+    let room = Room::new();
+    for file in 0..5000 {
+        let place = room.tree.join(format!("many {}", file % 3));
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join(file.to_string()), b"x").unwrap();
+    }
+    let mut last = room.save(None);
+    room.believe(last.id);
+    let same = room.save(Some(last.id));
+    assert!(room.is_same(&last, &same));
+    for file in [0, 1, 1400, 2498, 4999] {
+        let place = format!("many {}/{file}", file % 3);
+        fs::write(room.tree.join(place), b"y").unwrap();
+        let next = room.save(Some(last.id));
+        assert!(!room.is_same(&last, &next), "{file}");
+        room.believe(next.id);
+        last = next;
+    }
+    room.assert_whole(&last);
 }
 
 #[test]
