@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
@@ -18,6 +18,7 @@ use crate::error::ErrorValue;
 use crate::lock::lock;
 use crate::meter::Charge;
 use crate::outcome::Outcome;
+use crate::remains;
 use crate::session::ImportLink;
 use crate::task;
 use crate::value::Value;
@@ -130,10 +131,7 @@ impl Deferred {
 
     /// The outcome, taken out of a result that nobody else holds.
     pub(crate) fn into_outcome(mut self) -> Option<Outcome> {
-        let state = self
-            .state
-            .get_mut()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(state, State::Waiting(Vec::new())) {
             State::Done(outcome) => Some(outcome),
             _ => None,
@@ -261,25 +259,18 @@ impl Drop for Deferred {
         if let Some(task) = self.task.get() {
             task.abort();
         }
-        // A chain of results is let go of one by one: a peer may build one
-        // deeper than the stack.
-        let mut next: Vec<Arc<Deferred>> = Vec::new();
-        next.extend(self.alias.take());
-        next.extend(
-            self.base
-                .get_mut()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .take(),
-        );
-        while let Some(deferred) = next.pop() {
-            if let Some(mut deferred) = Arc::into_inner(deferred) {
-                next.extend(deferred.alias.take());
-                let base = deferred.base.get_mut();
-                next.extend(
-                    base.unwrap_or_else(std::sync::PoisonError::into_inner)
-                        .take(),
-                );
-            }
+        let base = self.base.get_mut();
+        let base = base.unwrap_or_else(PoisonError::into_inner).take();
+        let state = self.state.get_mut();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let state = std::mem::replace(state, State::Waiting(Vec::new()));
+        let holds_more = match &state {
+            State::Waiting(waiters) | State::Draining(waiters) => !waiters.is_empty(),
+            State::Done(Outcome::Value(_)) => true,
+            State::Done(Outcome::Rejected(error)) => !error.props.is_empty(),
+        };
+        if holds_more || base.is_some() || self.alias.is_some() {
+            remains::let_go((self.alias.take(), base, state));
         }
     }
 }

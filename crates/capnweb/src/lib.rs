@@ -30,6 +30,7 @@ mod outcome;
 mod path;
 mod pending;
 mod promises;
+mod remains;
 mod session;
 mod stream;
 mod stub;

@@ -53,6 +53,41 @@ async fn a_long_chain_of_queued_calls_is_let_go_of_without_recursion() {
     .await;
 }
 
+/// Longer than the stack of a thread is deep.
+const LONG: i64 = 60_000;
+
+#[tokio::test]
+async fn promises_that_come_to_promises_are_let_go_of_without_recursion() {
+    let (server, mut peer) = start().await;
+    peer.send(r#"["push",{"a":["promise",-1]}]"#).await;
+    for id in 1..LONG {
+        peer.send(&format!(r#"["resolve",-{id},["promise",-{}]]"#, id + 1))
+            .await;
+    }
+    peer.send(r#"["release",1,1]"#).await;
+    eventually("all is let go of", || {
+        server.connection.stats().exports == 1
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn results_that_hold_each_other_are_let_go_of_without_recursion() {
+    let (server, mut peer) = start().await;
+    peer.send(r#"["push",["pipeline",0,["hello"],[]]]"#).await;
+    for id in 1..LONG {
+        peer.send(&format!(r#"["push",{{"a":["pipeline",{id}]}}]"#))
+            .await;
+    }
+    for id in 1..=LONG {
+        peer.send(&format!(r#"["release",{id},1]"#)).await;
+    }
+    eventually("all is let go of", || {
+        server.connection.stats().exports == 1
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn values_that_grow_by_substitution_stay_bounded_in_depth() {
     let (_server, mut peer) = start().await;
