@@ -1,4 +1,4 @@
-//! A byte stream that a stranger cannot fill.
+//! A byte stream that a stranger cannot fill, and that counts what moves.
 
 use std::io;
 use std::pin::Pin;
@@ -8,6 +8,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::pulse::Pulse;
+
 /// Fails a read once more than `allowance` bytes have come in while the door
 /// is not open yet. A frame is buffered whole before anybody sees it, so the
 /// session's own limits come too late for a peer that sends only one.
@@ -15,14 +17,21 @@ pub(super) struct Metered<S> {
     stream: S,
     allowance: usize,
     open: Arc<AtomicBool>,
+    pulse: Arc<Pulse>,
 }
 
 impl<S> Metered<S> {
-    pub(super) fn new(stream: S, allowance: usize, open: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(
+        stream: S,
+        allowance: usize,
+        open: Arc<AtomicBool>,
+        pulse: Arc<Pulse>,
+    ) -> Self {
         Self {
             stream,
             allowance,
             open,
+            pulse,
         }
     }
 }
@@ -35,8 +44,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let came = buffer.filled().len() - before;
+        self.pulse.moved(came);
         if !self.open.load(Ordering::Relaxed) {
-            let came = buffer.filled().len() - before;
             match self.allowance.checked_sub(came) {
                 Some(left) => self.allowance = left,
                 None => {
@@ -55,7 +65,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(taken)) = &polled {
+            self.pulse.moved(*taken);
+        }
+        polled
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -79,7 +93,8 @@ mod tests {
             let (mut peer, ours) = tokio::io::duplex(1024);
             peer.write_all(&[0; 600]).await.unwrap();
             drop(peer);
-            let mut metered = Metered::new(ours, 512, Arc::new(AtomicBool::new(open)));
+            let mut metered =
+                Metered::new(ours, 512, Arc::new(AtomicBool::new(open)), Arc::default());
             let mut all = Vec::new();
             assert_eq!(metered.read_to_end(&mut all).await.is_ok(), expected);
         }

@@ -6,6 +6,7 @@ mod health;
 mod metered;
 mod metrics;
 mod origin;
+mod pulse;
 mod socket;
 mod strangers;
 

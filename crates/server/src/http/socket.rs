@@ -23,6 +23,7 @@ use tracing::field::Empty;
 use super::batch::{Busy, FULL};
 use super::metered::Metered;
 use super::origin::plain;
+use super::pulse::{LOOK_EVERY, Pulse, Watched};
 use super::strangers::Place;
 use super::{Doors, Shared};
 use crate::keys::{self, KeyName, Principal};
@@ -109,11 +110,14 @@ where
     let narrow = unauthenticated_limits();
 
     let open = Arc::new(AtomicBool::new(false));
-    let stream = Metered::new(stream, 2 * UNAUTHENTICATED_BYTES_MAX, Arc::clone(&open));
+    let pulse = Arc::new(Pulse::default());
+    let most = 2 * UNAUTHENTICATED_BYTES_MAX;
+    let stream = Metered::new(stream, most, Arc::clone(&open), Arc::clone(&pulse));
     let config = Some(capnweb::ws::config(&full));
     let socket = WebSocketStream::from_raw_socket(stream, Role::Server, config).await;
     let entry = Entry::new(Arc::clone(&shared.world), open);
     let transport = capnweb::ws::tungstenite(socket, &full);
+    let transport = Watched::new(transport, Arc::clone(&pulse), LOOK_EVERY);
     let (connection, driver) = Session::start(transport, Some(entry.clone()), narrow);
     tokio::pin!(driver);
 
@@ -126,7 +130,7 @@ where
             connection.set_limits(full);
             connection.share(&shared.budgets.of(&principal.key));
             drop(place);
-            serve(shared, connection, driver, principal).await;
+            serve(shared, connection, driver, principal, &pulse).await;
         }
         () = tokio::time::sleep(AUTHENTICATE_WITHIN) => hang_up(connection, driver, late()).await,
         // Without a word: that would take time, and there are many.
@@ -135,12 +139,13 @@ where
     }
 }
 
-/// Serves a caller until it goes, its key ends or the server stops.
+/// Serves a caller until it goes or falls silent, its key ends or the server stops.
 async fn serve<D>(
     shared: &Shared,
     connection: Connection,
     mut driver: Pin<&mut D>,
     principal: Principal,
+    pulse: &Pulse,
 ) where
     D: Future<Output = CloseReason>,
 {
@@ -154,6 +159,10 @@ async fn serve<D>(
         why = principal.ended() => {
             let KeyName::Stored(key) = &principal.key else { return };
             hang_up(connection, driver, error_value(keys::ended(key, why))).await;
+        }
+        () = pulse.gone() => {
+            tracing::info!("nobody answers any more");
+            hang_up(connection, driver, silent()).await;
         }
         // One reason for every open call, and any of them may have run.
         () = shared.stop.cancelled() => hang_up(connection, driver, stopping(true)).await,
@@ -174,6 +183,15 @@ fn stopping(admitted: bool) -> ErrorValue {
         "the session",
         "the server is stopping",
         admitted,
+    ))
+}
+
+/// For one that was only held up, and looks again.
+fn silent() -> ErrorValue {
+    error_value(ApiError::interrupted(
+        "the session",
+        "the client gave no sign of life for two minutes",
+        true,
     ))
 }
 
