@@ -78,7 +78,7 @@ impl Instance for Double {
             let (log, over) = (self.log.clone(), self.over.clone());
             tokio::spawn(over.run_until_cancelled_owned(async move {
                 match port {
-                    Port::Control => double::control(theirs).await,
+                    Port::Control => double::control(theirs, name).await,
                     Port::User => double::user(theirs, name, log).await,
                 }
             }));

@@ -4,8 +4,10 @@
 //! misbehaves by the name of its sandbox.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod boots;
 mod double;
 mod driver;
+mod excess;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,10 +100,17 @@ impl World {
     }
 }
 
-async fn within<F: IntoFuture>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future)
-        .await
-        .expect("took too long")
+/// Says which of many waits it was that had no end.
+#[track_caller]
+fn within<F: IntoFuture>(future: F) -> impl Future<Output = F::Output> {
+    let caller = std::panic::Location::caller();
+    let limited = tokio::time::timeout(PATIENCE, future.into_future());
+    async move {
+        match limited.await {
+            Ok(output) => output,
+            Err(_) => panic!("what {caller} waits for took too long"),
+        }
+    }
 }
 
 fn code(result: Result<Value, ErrorValue>) -> (String, serde_json::Value) {
@@ -232,7 +241,7 @@ async fn streams_that_misbehave_fail_alone() {
 async fn one_that_never_answers_holds_only_its_callers() {
     let world = World::new().await;
     world.create("good").await;
-    for name in ["silent", "slowloris"] {
+    for name in ["silent", "slowloris", "promises-nothing"] {
         let sandbox = world.create(name).await;
         let call = sandbox.call("exec", vec!["true".into()]).ask();
         while world.log.execs(name) == 0 {

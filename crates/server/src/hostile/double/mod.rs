@@ -1,10 +1,12 @@
 //! What the double says.
 
+mod boots;
+mod excess;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capnweb::{CallFuture, Limits, Path, Session, Target, Value};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -32,6 +34,11 @@ impl Log {
             .unwrap_or_default()
     }
 
+    /// Whether a double has said all that it says to one call.
+    pub(super) fn has_said(&self, name: &str) -> bool {
+        self.frames(name).iter().any(|frame| frame == SAID)
+    }
+
     pub(super) fn execs(&self, name: &str) -> usize {
         self.frames(name)
             .iter()
@@ -44,28 +51,15 @@ fn is_exec(frame: &str) -> bool {
     frame.starts_with(r#"["push",["pipeline",0,["sandbox","exec"]"#)
 }
 
-/// An honest `control` main: a boot must succeed before anything can go wrong.
-struct Control;
-
-impl Target for Control {
-    fn call(self: Arc<Self>, _: Path, _: Vec<Value>) -> CallFuture {
-        Box::pin(async { Ok(Value::Object(capnweb::Object::new())) })
-    }
-}
-
-pub(super) async fn control(io: UnixStream) {
-    let limits = Limits::default();
-    if let Ok(socket) = capnweb::ws::accept(io, &limits).await {
-        let (connection, driver) = Session::start(socket, Some(Arc::new(Control)), limits);
-        driver.await;
-        drop(connection);
-    }
-}
+pub(super) use boots::control;
 
 type Socket = WebSocketStream<UnixStream>;
 
 /// Answers each `exec` as the sandbox's name says.
 pub(super) async fn user(io: UnixStream, name: String, log: Log) {
+    if name == "user-mute" {
+        return boots::mute(io).await;
+    }
     let Ok(mut socket) = tokio_tungstenite::accept_async(io).await else {
         return;
     };
@@ -108,6 +102,8 @@ async fn hear(socket: &mut Socket, name: &str, log: &Log, answers: usize) {
     }
 }
 
+/// Noted once everything was said.
+const SAID: &str = "said";
 const OK: &str = r#"["resolve",{id},{"exitCode":0,"stdout":"ok","stderr":""}]"#;
 
 async fn misbehave(socket: &mut Socket, name: &str, id: usize, log: &Log) {
@@ -254,6 +250,11 @@ async fn misbehave(socket: &mut Socket, name: &str, id: usize, log: &Log) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
-        _ => say(socket, &[OK], id).await,
+        other => {
+            if !excess::misbehave(socket, other, id).await {
+                say(socket, &[OK], id).await;
+            }
+            log.add(name, SAID);
+        }
     }
 }
