@@ -1,5 +1,6 @@
 import type { RpcTarget } from "capnweb";
 import type { FileMethods } from "./files.js";
+import type { Awake, BootTimings, LiveState, Processor } from "./live.js";
 import type { ProcessMethods } from "./processes.js";
 
 /** When an idle sandbox sleeps: seconds, or `"30s"`, `"10m"`, `"1h"`. */
@@ -17,6 +18,8 @@ export type InstanceType =
 export interface Sandbox extends RpcTarget, ProcessMethods, FileMethods {
   readonly path: string;
   readonly projectId: string;
+  readonly liveState: LiveState;
+  readonly processor: Processor;
 
   /** Makes it; boots nothing. Rejects with `SANDBOX_ALREADY_EXISTS`. */
   create(options?: CreateOptions): Promise<Sandbox>;
@@ -51,6 +54,13 @@ export interface Description {
   sleepAfter: string;
   keepAlive: boolean;
   env: Record<string, string>;
+  createdAt: string;
+  lastBackupId: string | null;
+  degraded: boolean;
+  bootId: string | null;
+  startedAt: string | null;
+  awake: Awake | null;
+  lastBoot: BootTimings | null;
 }
 
 export interface SandboxSummary {

@@ -1,7 +1,7 @@
 // Every group of methods once, typed, on a real server. Prints one line of JSON.
 import assert from "node:assert/strict";
 import { WebSocket } from "ws";
-import { connect, isHutchError, type EventBatch } from "../src/index.js";
+import { applyPatch, connect, isHutchError, type EventBatch, type LiveMessage } from "../src/index.js";
 
 const env = (name: string): string => {
   const value = process.env[name];
@@ -59,13 +59,33 @@ const copied = await sandbox.writeTar("/workspace/copy", archive, { place: "as" 
 assert.deepEqual([copied.entries, copied.bytes], [2, 2]);
 assert.equal((await sandbox.exists("/workspace/copy/f")).exists, true);
 
+const messages: LiveMessage[] = [];
+let changed = (): void => undefined;
+const patched = new Promise<void>((resolve) => (changed = resolve));
+const following = await sandbox.liveState.subscribe((message) => {
+  messages.push(message);
+  if (message.type === "patch") changed();
+});
+await sandbox.setEnvVars({ MORE: "1", GREETING: null });
+await patched;
+const [whole, change] = messages;
+assert.ok(whole?.type === "snapshot" && change?.type === "patch");
+assert.deepEqual(applyPatch(whole.state, change.patch), (await sandbox.liveState.get()).state);
+assert.equal(await following.ping(), true);
+await following.unsubscribe();
+const { offset } = await sandbox.processor.waitUntilProcessed({ offset: change.to });
+assert.deepEqual((await sandbox.processor.snapshot()).state.env, { MORE: "1" });
+const runtime = await sandbox.processor.getRuntimeState();
+assert.ok(runtime.offset >= offset && runtime.awake?.reasons[0]?.kind === "recentActivity");
+
 await sandbox.setSleepAfter(90);
 const described = await sandbox.describe();
-assert.deepEqual([described.status, described.sleepAfter, described.env.GREETING], [
+assert.deepEqual([described.status, described.sleepAfter, described.env.MORE], [
   "running",
   "90s",
-  "hi",
+  "1",
 ]);
+assert.ok(described.awake !== null && described.lastBoot !== null);
 await sandbox.sleep();
 assert.ok((await sandbox.logs({ tailBytes: 1000 })).text.length > 0);
 
