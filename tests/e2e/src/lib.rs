@@ -14,8 +14,10 @@ mod api;
 mod leftovers;
 mod process;
 mod server;
+mod wire;
 
 pub use api::{Api, Handle, message, string};
 pub use leftovers::{left_over, spawner_of};
 pub use process::{children_of, open_files, peak_kib, resident_kib, sandboxd_of, wait_until};
 pub use server::{Hutch, binaries};
+pub use wire::{TEXT, Wire};

@@ -15,6 +15,7 @@ mod door;
 mod exec;
 mod failpoints;
 mod files;
+mod hostile;
 mod isolation;
 mod keeping;
 mod keys;
