@@ -2,10 +2,12 @@
 //! variables are read by clap; this adds the file and the defaults.
 
 mod file;
+mod snapshot_life;
 
 use crate::{args::GlobalArgs, failure::Failure};
 use hutch_protocol::InstanceType;
 use secrecy::SecretString;
+pub use snapshot_life::SnapshotLife;
 use std::{
     num::NonZeroUsize,
     path::{Path, PathBuf},
@@ -33,6 +35,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// The most sandboxes of a type that may be awake, from the file.
     pub max_instances: Vec<(InstanceType, usize)>,
+    /// How long snapshots are kept, from the file.
+    pub snapshot_life: Option<SnapshotLife>,
     /// Sessions that may be open, from the file.
     pub connections: Option<NonZeroUsize>,
     /// Sessions that may wait for their key, from the file.
@@ -78,6 +82,7 @@ impl Settings {
             token: filled(&global.token).or(file.token).map(SecretString::from),
             data_dir,
             max_instances: file.max_instances.into_iter().collect(),
+            snapshot_life: file.snapshot_life,
             connections: file.connections,
             unauthenticated: file.unauthenticated,
             json: global.json,

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use hutch_drivers::CpuLimit;
 use hutch_protocol::InstanceType;
@@ -23,6 +24,9 @@ pub struct Options {
     /// The most sandboxes of a size that may be awake; sizes that are not named
     /// keep their defaults.
     pub max_instances: Vec<(InstanceType, usize)>,
+    /// How long a snapshot can be restored after it was saved; `None` is for
+    /// ever. Default 90 days. Snapshots that are there keep what they have.
+    pub snapshot_life: Option<Duration>,
     /// Connections that may be open.
     pub connections: usize,
     /// Connections that may be open before they have authenticated.
@@ -40,6 +44,7 @@ impl Options {
             cpu: CpuLimit::Share,
             allowed_hosts: Vec::new(),
             max_instances: Vec::new(),
+            snapshot_life: hutch_snapshots::Settings::default().ttl,
             connections: 4096,
             unauthenticated: 128,
         }

@@ -62,7 +62,7 @@ impl Server {
             DirectoryVolumes::open(data_dir.root()).and_then(DirectoryVolumes::with_blanks);
         let volumes: Arc<dyn VolumeStore> =
             Arc::new(volumes.map_err(|error| ServeError::Volumes(error.to_string()))?);
-        let workspaces = LocalWorkspaces::new(volumes, snapshots);
+        let workspaces = LocalWorkspaces::new(volumes, snapshots, options.snapshot_life);
         let journal = Arc::new(StreamJournal::new(store.clone()));
         let machines = Arc::new(DriverMachines::new(driver));
         let sandboxes = Sandboxes::new(
@@ -133,12 +133,16 @@ impl Server {
 /// Opens what is on disk; on a thread that may wait for it.
 async fn open(options: &Options) -> Result<(DataDir, AdminKey, Store, LocalStore), ServeError> {
     let root = options.data_dir.clone();
+    let of_snapshots = hutch_snapshots::Settings {
+        ttl: options.snapshot_life,
+        ..hutch_snapshots::Settings::default()
+    };
     let opening = move || {
         let data_dir = DataDir::open(&root)?;
         // First the store, whose lock keeps a second server out.
         let store = Store::open(data_dir.root())?;
         let key = AdminKey::load_or_make(data_dir.root())?;
-        let snapshots = LocalStore::open(&data_dir.snapshots())?;
+        let snapshots = LocalStore::open_with(&data_dir.snapshots(), of_snapshots)?;
         Ok((data_dir, key, store, snapshots))
     };
     let opened = tokio::task::spawn_blocking(opening).await;

@@ -1,6 +1,10 @@
 //! `hutch serve`.
 
-use crate::{failure::Failure, output, settings::Settings};
+use crate::{
+    failure::Failure,
+    output,
+    settings::{Settings, SnapshotLife},
+};
 use clap::{Args, ValueEnum};
 use hutch_drivers::CpuLimit;
 use hutch_protocol::{ApiError, InstanceType};
@@ -49,6 +53,9 @@ pub struct ServeArgs {
         value_parser = max_instances
     )]
     max_instances: Vec<(InstanceType, usize)>,
+    /// How long the work of a sandbox that sleeps is kept, such as 30d, or never [default: 90d]
+    #[arg(long, value_name = "TIME", env = "HUTCH_SNAPSHOT_LIFE", value_parser = snapshot_life)]
+    snapshot_life: Option<SnapshotLife>,
     /// Sessions that may be open [default: 4096]
     #[arg(long, value_name = "N", env = "HUTCH_CONNECTIONS")]
     connections: Option<NonZeroUsize>,
@@ -117,6 +124,10 @@ pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
         allowed_hosts: args.allow_host,
         // What is typed comes last and wins.
         max_instances: [settings.max_instances.clone(), args.max_instances].concat(),
+        snapshot_life: args
+            .snapshot_life
+            .or(settings.snapshot_life)
+            .map_or(defaults.snapshot_life, |SnapshotLife(life)| life),
         connections: chosen(args.connections, settings.connections, defaults.connections),
         unauthenticated: chosen(
             args.unauthenticated,
@@ -140,6 +151,10 @@ pub async fn run(args: ServeArgs, settings: &Settings) -> Result<u8, Failure> {
     let next = "sandboxes run on and the next `hutch serve` takes them over";
     format.tell("stopped", next);
     Ok(0)
+}
+
+fn snapshot_life(text: &str) -> Result<SnapshotLife, String> {
+    SnapshotLife::try_from(text.to_owned())
 }
 
 /// `TYPE=N`.

@@ -2,6 +2,7 @@
 //! `$XDG_CONFIG_HOME` or `~/.config`. All keys are optional; unknown ones are
 //! refused, so that a typing error does not go unseen.
 
+use super::SnapshotLife;
 use crate::failure::Failure;
 use hutch_protocol::InstanceType;
 use serde::Deserialize;
@@ -28,6 +29,8 @@ pub struct File {
     /// The most sandboxes of a type that may be awake.
     #[serde(default)]
     pub max_instances: HashMap<InstanceType, usize>,
+    /// How long snapshots are kept.
+    pub snapshot_life: Option<SnapshotLife>,
     /// Sessions that may be open.
     pub connections: Option<NonZeroUsize>,
     /// Sessions that may wait for their key.
@@ -66,7 +69,7 @@ pub fn read(path: &Path) -> Result<File, Failure> {
 pub fn parse(text: &str, path: &Path) -> Result<File, Failure> {
     toml::from_str(text).map_err(|error| {
         Failure::usage(format!(
-            "{}: {}; known keys are project, url, token, data_dir, max_instances, connections and unauthenticated",
+            "{}: {}; known keys are project, url, token, data_dir, max_instances, snapshot_life, connections and unauthenticated",
             path.display(),
             error.message()
         ))

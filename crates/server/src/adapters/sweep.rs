@@ -91,7 +91,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let volumes = Arc::new(DirectoryVolumes::open(dir.path()).unwrap());
         let snapshots = LocalStore::open(&dir.path().join("snapshots")).unwrap();
-        (dir, LocalWorkspaces::new(volumes, snapshots))
+        (dir, LocalWorkspaces::new(volumes, snapshots, None))
     }
 
     fn record(project: &ProjectId, name: &str, destroyed: bool) -> SandboxRecord {

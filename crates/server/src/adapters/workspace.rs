@@ -32,11 +32,16 @@ pub(crate) struct LocalWorkspaces {
 }
 
 impl LocalWorkspaces {
-    pub(crate) fn new(volumes: Arc<dyn VolumeStore>, snapshots: LocalStore) -> Self {
+    /// `ttl` is that of the store's snapshots.
+    pub(crate) fn new(
+        volumes: Arc<dyn VolumeStore>,
+        snapshots: LocalStore,
+        ttl: Option<Duration>,
+    ) -> Self {
         Self {
             volumes,
             snapshots,
-            ttl: hutch_snapshots::Settings::default().ttl,
+            ttl,
             turns: Turns::default(),
         }
     }

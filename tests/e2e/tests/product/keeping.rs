@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hutch_e2e::{Hutch, string};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::snapshots::lose_volumes;
 
@@ -225,4 +225,39 @@ async fn a_workspace_that_changes_all_the_time_is_kept_in_one_of_its_states() {
             .await;
         assert_eq!(seen.1, "1\nmoved\n0\n");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_long_work_is_kept_can_be_set() {
+    let mut hutch = Hutch::start();
+    let wrong = hutch.cli(&["serve", "--snapshot-life", "1h"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(string_of(&wrong.stderr).contains("such as 30d"));
+    for (life, expires) in [("30d", true), ("never", false)] {
+        hutch.end(rustix::process::Signal::TERM);
+        hutch
+            .try_serve(&[], &[("HUTCH_SNAPSHOT_LIFE", life)])
+            .unwrap();
+        let api = hutch.api().await;
+        let before = snapshots(&hutch);
+        let sandbox = api.create(&format!("s{life}"), json!({})).await;
+        sandbox.sh("echo kept > f").await;
+        sandbox.json("sleep", &[]).await;
+        let made = snapshots(&hutch);
+        let manifests: Vec<Json> = made
+            .difference(&before)
+            .filter_map(|file| serde_json::from_slice(&fs::read(file).ok()?).ok())
+            .filter(|json: &Json| json["createdAt"].is_string())
+            .collect();
+        assert_eq!(manifests.len(), 1, "{made:?}");
+        let (made, end) = (&manifests[0]["createdAt"], &manifests[0]["expiresAt"]);
+        assert_eq!(end.is_string(), expires, "{end}");
+        assert!(!expires || string(end) > string(made), "{end}");
+        lose_volumes(&hutch);
+        assert_eq!(sandbox.sh("cat f").await.1, "kept\n");
+    }
+}
+
+fn string_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -20,8 +20,7 @@ impl Home {
             ..Default::default()
         };
         let snapshots = LocalStore::open_with(&dir.path().join("snapshots"), settings).unwrap();
-        let mut workspaces = LocalWorkspaces::new(volumes, snapshots.clone());
-        workspaces.ttl = ttl;
+        let workspaces = LocalWorkspaces::new(volumes, snapshots.clone(), ttl);
         let key = SandboxKey {
             project: ProjectId::random(),
             path: "/sandboxes/main".parse().unwrap(),
