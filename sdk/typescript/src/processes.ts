@@ -58,6 +58,19 @@ export interface Process extends ProcessInfo {
   getLogs: () => Promise<ProcessLogs>;
   streamLogs: () => Promise<ReadableStream<Uint8Array>>;
   waitForExit: (timeout?: number) => Promise<{ exitCode: number }>;
+  waitForLog: (text: string, timeout?: number) => Promise<{ line: string }>;
+  waitForPort: (port: number, options?: PortOptions) => Promise<void>;
+}
+
+/** When a port counts as served. Times are milliseconds. */
+export interface PortOptions {
+  /** `"http"` asks with GET, `"tcp"` only connects. */
+  mode?: "http" | "tcp";
+  path?: string;
+  /** 200 to 399 unless told. */
+  status?: number | { min?: number; max?: number };
+  timeout?: number;
+  interval?: number;
 }
 
 export interface ProcessLogs {
@@ -86,4 +99,8 @@ export interface ProcessMethods {
   getProcessLogs(id: string): Promise<ProcessLogs>;
   streamProcessLogs(id: string): Promise<ReadableStream<Uint8Array>>;
   waitForExit(id: string, timeout?: number): Promise<{ exitCode: number }>;
+  /** Waits for a line with this text, in what it wrote already too. */
+  waitForLog(id: string, text: string, timeout?: number): Promise<{ line: string }>;
+  /** Waits until the process itself serves the port. */
+  waitForPort(id: string, port: number, options?: PortOptions): Promise<void>;
 }

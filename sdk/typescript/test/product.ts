@@ -40,6 +40,11 @@ const process1 = await sandbox.startProcess("echo started; exit 4");
 assert.equal((await process1.waitForExit()).exitCode, 4);
 assert.equal((await sandbox.getProcessLogs(process1.id)).stdout, "started\n");
 
+const server = await sandbox.startProcess("python3 -u -m http.server 8088");
+assert.ok((await server.waitForLog("Serving HTTP", 20_000)).line.includes("8088"));
+await server.waitForPort(8088, { path: "/", status: { min: 200, max: 200 }, timeout: 20_000 });
+await server.kill();
+
 const written = await sandbox.writeFile("/workspace/d/f", new Uint8Array([0, 255]));
 assert.equal(written.bytesWritten, 2);
 const read = await sandbox.readFile("/workspace/d/f");

@@ -166,3 +166,77 @@ async fn a_background_process_has_no_deadline_and_its_log_no_gap() {
     let all: String = (1..=130).map(|line| format!("{line}\n")).collect();
     assert_eq!(string(&logs["stdout"]), all);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_port_is_ready_when_the_process_itself_serves_it() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    for (port, bind) in [(8099, "::1"), (8098, "127.0.0.1"), (8097, "0.0.0.0")] {
+        // Its server is a child of the process.
+        let server = format!("python3 -m http.server {port} --bind {bind}; true");
+        let process = sandbox.json("startProcess", &[json!(server)]).await;
+        let id = process["id"].clone();
+        let wait = [
+            id.clone(),
+            json!(port),
+            json!({"timeout": 20_000, "interval": 20}),
+        ];
+        sandbox.json("waitForPort", &wait).await;
+        let wait = [id.clone(), json!(port), json!({"mode": "tcp"})];
+        sandbox.json("waitForPort", &wait).await;
+        let never = json!({"path": "/none", "timeout": 300, "interval": 20});
+        let wait = [id, json!(port), never];
+        let (code, error) = sandbox.refusal("waitForPort", &wait).await;
+        assert_eq!(code, "PROCESS_READY_TIMEOUT", "{error}");
+        assert!(
+            error.message.contains(&format!("port {port} (HTTP /none)")),
+            "{error}"
+        );
+    }
+    // The port is taken by another one, which answers all the time.
+    let second = "python3 -m http.server 8099 --bind ::1";
+    let process = sandbox.json("startProcess", &[json!(second)]).await;
+    let id = process["id"].clone();
+    let wait = [id.clone(), json!(8099), json!({"timeout": 20_000})];
+    let error = sandbox.call("waitForPort", &wait).await.unwrap_err();
+    assert_eq!(error.code(), Some("PROCESS_EXITED_BEFORE_READY"), "{error}");
+    let details = error
+        .props
+        .get("details")
+        .and_then(|details| details.get("exitCode"));
+    assert_eq!(details.and_then(capnweb::Value::as_i64), Some(1), "{error}");
+    let logs = sandbox.json("getProcessLogs", &[id]).await;
+    assert!(string(&logs["stderr"]).contains("Address already in use"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_process_writes_can_be_waited_for() {
+    let hutch = Hutch::start();
+    let api = hutch.api().await;
+    let sandbox = api.create("main", json!({})).await;
+    let command = "echo begin; printf 'now rea' >&2; sleep 0.1; printf 'dy: x\\n' >&2; sleep 600";
+    let process = sandbox.json("startProcess", &[json!(command)]).await;
+    let id = process["id"].clone();
+    let found = sandbox
+        .json("waitForLog", &[id.clone(), json!("ready")])
+        .await;
+    assert!(string(&found["line"]).starts_with("now ready"), "{found}");
+    // What it has written before is found as well.
+    let found = sandbox
+        .json("waitForLog", &[id.clone(), json!("begin")])
+        .await;
+    assert_eq!(found["line"], "begin");
+    let wait = [id.clone(), json!("never"), json!({"timeout": 50})];
+    let (code, error) = sandbox.refusal("waitForLog", &wait).await;
+    assert_eq!(code, "PROCESS_READY_TIMEOUT", "{error}");
+    let (wait, kill) = ([id.clone(), json!("never")], [id]);
+    let waiting = sandbox.call("waitForLog", &wait);
+    let killing = sandbox.call("killProcess", &kill);
+    let (waited, killed) = futures_util::join!(waiting, killing);
+    killed.unwrap();
+    assert_eq!(
+        waited.unwrap_err().code(),
+        Some("PROCESS_EXITED_BEFORE_READY")
+    );
+}

@@ -1,6 +1,7 @@
 //! A process as callers hold it: its data, and functions that name it by its id.
 
-use super::processes::{logs, wait};
+use super::processes::logs;
+use super::waiting;
 use crate::control_plane::answer;
 use crate::control_plane::arguments::Arguments;
 use crate::control_plane::processes::summary;
@@ -12,7 +13,8 @@ use hutch_protocol::ApiError;
 use std::sync::Arc;
 
 /// `{id, pid, command, status, startTime, …}` with the functions `kill(signal?)`,
-/// `getStatus()`, `getLogs()`, `streamLogs()` and `waitForExit(timeout?)`.
+/// `getStatus()`, `getLogs()`, `streamLogs()`, `waitForExit(timeout?)`, `waitForLog(text,
+/// timeout?)` and `waitForPort(port, options?)`.
 pub(super) fn process(processes: &Arc<Processes>, record: &Record) -> Object {
     let mut process = summary(record, true);
     for (name, verb) in [
@@ -20,7 +22,9 @@ pub(super) fn process(processes: &Arc<Processes>, record: &Record) -> Object {
         ("getStatus", Verb::Status),
         ("getLogs", Verb::Logs),
         ("streamLogs", Verb::Follow),
-        ("waitForExit", Verb::Wait),
+        ("waitForExit", Verb::Wait("waitForExit")),
+        ("waitForLog", Verb::Wait("waitForLog")),
+        ("waitForPort", Verb::Wait("waitForPort")),
     ] {
         let (processes, id) = (Arc::clone(processes), record.id.clone());
         let function = Stub::function(move |arguments| {
@@ -42,7 +46,7 @@ enum Verb {
     Status,
     Logs,
     Follow,
-    Wait,
+    Wait(&'static str),
 }
 
 impl Verb {
@@ -52,10 +56,11 @@ impl Verb {
         id: &str,
         arguments: Vec<Value>,
     ) -> Result<Value, ApiError> {
-        let first = Arguments::new(arguments).value();
+        let mut arguments = Arguments::new(arguments);
         match self {
             Self::Kill => {
-                processes.kill(id, signal(&first)?).await?;
+                let number = signal(&arguments.value())?;
+                processes.kill(id, number).await?;
                 Ok(Value::Undefined)
             }
             Self::Status => {
@@ -64,7 +69,7 @@ impl Verb {
             }
             Self::Logs => logs(processes, id),
             Self::Follow => Ok(processes.follow(id)?.into()),
-            Self::Wait => wait(processes, id, first).await,
+            Self::Wait(name) => waiting::call(processes, name, id, arguments).await,
         }
     }
 }

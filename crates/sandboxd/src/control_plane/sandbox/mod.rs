@@ -3,6 +3,7 @@
 pub(super) mod commands;
 mod handle;
 pub(super) mod processes;
+mod waiting;
 
 use super::Services;
 use super::archives;
@@ -22,7 +23,7 @@ pub(super) async fn call(
         "execStream" => Some(commands::exec_stream(services, arguments).await),
         "spawn" => Some(commands::spawn(services, arguments).await),
         "startProcess" | "listProcesses" | "getProcess" | "killProcess" | "killAllProcesses"
-        | "getProcessLogs" | "streamProcessLogs" | "waitForExit" => {
+        | "getProcessLogs" | "streamProcessLogs" | "waitForExit" | "waitForLog" | "waitForPort" => {
             processes::call(services, name, arguments).await
         }
         "readTar" => Some(archives::read(services, arguments).await),

@@ -2,17 +2,16 @@
 //! travels along as functions.
 
 use super::handle::process;
+use super::waiting;
 use crate::control_plane::Services;
 use crate::control_plane::answer::{number, object};
 use crate::control_plane::arguments::Arguments;
 use crate::control_plane::processes::{new_process, summary};
 use crate::control_plane::signals::signal;
-use crate::services::commands::timeout;
 use crate::services::processes::Processes;
 use capnweb::Value;
 use hutch_protocol::{ApiError, ErrorCode};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Calls the process method `name` of the handle; `None` when there is none of that name.
 pub(in crate::control_plane) async fn call(
@@ -41,8 +40,8 @@ pub(in crate::control_plane) async fn call(
             let id = arguments.text("processId");
             id.and_then(|id| processes.follow(&id)).map(Value::from)
         }
-        "waitForExit" => match arguments.text("processId") {
-            Ok(id) => wait(processes, &id, arguments.value()).await,
+        "waitForExit" | "waitForLog" | "waitForPort" => match arguments.text("processId") {
+            Ok(id) => waiting::call(processes, name, &id, arguments).await,
             Err(error) => Err(error),
         },
         _ => return None,
@@ -87,21 +86,4 @@ pub(super) fn logs(processes: &Processes, id: &str) -> Result<Value, ApiError> {
         ("stderrTruncated", logs.stderr.truncated.into()),
         ("processId", id.into()),
     ])))
-}
-
-/// `{exitCode}`; the limit is in milliseconds, by itself or as `{timeout}`.
-pub(super) async fn wait(processes: &Processes, id: &str, limit: Value) -> Result<Value, ApiError> {
-    let limit = wait_limit(limit)?;
-    let code = processes.wait(id, limit).await?;
-    Ok(Value::Object(object([("exitCode", code.into())])))
-}
-
-fn wait_limit(value: Value) -> Result<Option<Duration>, ApiError> {
-    match value {
-        Value::Number(milliseconds) => timeout(milliseconds).map(Some),
-        other => {
-            let mut options = Arguments::new(vec![other]).options()?;
-            options.timeout("timeout")
-        }
-    }
 }

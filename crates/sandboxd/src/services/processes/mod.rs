@@ -2,11 +2,14 @@
 
 mod follow;
 mod kill;
+mod listeners;
 mod logs;
+mod ready;
 mod start;
 mod wait;
 
 pub use logs::Logs;
+pub use ready::{Port, Probe};
 pub use start::NewProcess;
 
 use crate::managers::process_table::{ProcessTable, Record};

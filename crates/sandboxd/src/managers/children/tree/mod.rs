@@ -92,19 +92,24 @@ impl Tree {
         }
     }
 
+    /// The processes of the tree.
+    ///
+    /// # Errors
+    /// They cannot be listed.
+    pub async fn members(self: &Arc<Self>) -> io::Result<Vec<i32>> {
+        self.blocking(|tree| match &tree.0 {
+            Kind::Group(group) => group.members(),
+            Kind::Descent(descent) => descent.members(),
+        })
+        .await?
+    }
+
     /// Waits up to `limit` for the tree to be empty; returns what is left.
     async fn wait_empty(self: &Arc<Self>, limit: Duration) -> Vec<i32> {
         let deadline = Instant::now() + limit;
         let mut pause = Duration::from_millis(1);
         loop {
-            let members = self
-                .blocking(|tree| match &tree.0 {
-                    Kind::Group(group) => group.members(),
-                    Kind::Descent(descent) => descent.members(),
-                })
-                .await
-                .and_then(|result| result);
-            match members {
+            match self.members().await {
                 Ok(members) if members.is_empty() => {
                     self.release();
                     return members;
