@@ -1,7 +1,8 @@
 //! Letting go of what may hold more of its kind.
 //!
-//! A peer can build chains of results of any length: one that waits for another,
-//! that comes to another, or that has another in its value or its arguments.
+//! A peer can build chains of any length: a result that waits for another, that
+//! comes to another, or that has another in its value or its arguments; a stream
+//! in which a stream waits.
 //! Dropped by recursion they would overflow the stack, which ends the process.
 
 use std::cell::RefCell;

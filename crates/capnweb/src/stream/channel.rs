@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -10,6 +10,7 @@ use super::{Canceled, reader_gone};
 use crate::error::ErrorValue;
 use crate::lock::lock;
 use crate::meter::Charge;
+use crate::remains;
 use crate::value::Value;
 
 /// Tells a producer at a peer what became of its write. Dropped without an
@@ -279,11 +280,25 @@ impl Channel {
     }
 }
 
-fn refuse(items: VecDeque<Item>, reason: &Arc<ErrorValue>) {
-    for item in items {
-        if let Some(ack) = item.ack {
-            ack.answer(Err(reason.clone()));
-        }
+fn refuse(mut items: VecDeque<Item>, reason: &Arc<ErrorValue>) {
+    for ack in items.iter_mut().filter_map(|item| item.ack.take()) {
+        ack.answer(Err(reason.clone()));
+    }
+    bury(items);
+}
+
+/// A chunk may hold a stream whose chunks hold streams.
+fn bury(items: VecDeque<Item>) {
+    if !items.is_empty() {
+        remains::let_go(items);
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        bury(std::mem::take(&mut state.queue));
     }
 }
 

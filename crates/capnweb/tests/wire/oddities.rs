@@ -89,6 +89,37 @@ async fn results_that_hold_each_other_are_let_go_of_without_recursion() {
 }
 
 #[tokio::test]
+async fn streams_that_hold_each_other_are_let_go_of_without_recursion() {
+    let (server, mut peer) = start().await;
+    peer.send(r#"["pipe"]"#).await;
+    let mut last = 1;
+    for id in (2..3 * LONG).step_by(3) {
+        for text in [
+            r#"["pipe"]"#.to_owned(),
+            format!(r#"["stream",["pipeline",{id},["write"],[["readable",{last}]]]]"#),
+            format!(r#"["stream",["pipeline",{id},["close"],[]]]"#),
+            format!(r#"["release",{last},1]"#),
+        ] {
+            peer.send(&text).await;
+        }
+        last = id;
+    }
+    let next = last + 3;
+    for text in [
+        format!(r#"["push",{{"a":["readable",{last}]}}]"#),
+        format!(r#"["release",{last},1]"#),
+        format!(r#"["release",{next},1]"#),
+    ] {
+        peer.send(&text).await;
+    }
+    eventually("all is let go of", || {
+        server.connection.stats().exports == 1
+    })
+    .await;
+    assert_eq!(server.connection.stats().stream_bytes, 0);
+}
+
+#[tokio::test]
 async fn values_that_grow_by_substitution_stay_bounded_in_depth() {
     let (_server, mut peer) = start().await;
     let (open, close) = ("[[".repeat(200), "]]".repeat(200));
