@@ -131,6 +131,16 @@ async fn groups(
 ) -> Result<(), Failure> {
     let wanted = |group| args.only.is_empty() || args.only.contains(&group);
     let part = |count: u32| (args.samples * count).div_ceil(100);
+    // A server's first rush is one only once.
+    if wanted(Group::Burst) {
+        progress("fifty at once");
+        burst::measure(fleet, part(BURST_ROUNDS), report).await?;
+    }
+    if wanted(Group::Memory)
+        && let Some(own) = of_own(own, "memory", report)
+    {
+        memory::measure(fleet, own.pid(), own.dir(), report).await?;
+    }
     if wanted(Group::Commands) {
         let baselines = Baselines::prepare().await?;
         let result = commands(args.samples, fleet, &baselines, report).await;
@@ -138,32 +148,32 @@ async fn groups(
         result?;
         fleet.clean_up().await?;
     }
-    if wanted(Group::Burst) {
-        progress("fifty at once");
-        burst::measure(fleet, part(BURST_ROUNDS), report).await?;
-    }
-    for (group, name) in [(Group::Snapshots, "snapshots"), (Group::Memory, "memory")] {
-        if !wanted(group) {
-            continue;
-        }
-        let Some(own) = own else {
-            report.skip(
-                name,
-                "it looks into the server's data directory; leave --url out",
-            );
-            continue;
-        };
-        progress(name);
-        match group {
-            Group::Memory => memory::measure(fleet, own.pid(), own.dir(), report).await?,
-            _ => snapshots::measure(fleet, own.dir(), part(SNAPSHOT_ROUNDS), report).await?,
-        }
+    if wanted(Group::Snapshots)
+        && let Some(own) = of_own(own, "snapshots", report)
+    {
+        snapshots::measure(fleet, own.dir(), part(SNAPSHOT_ROUNDS), report).await?;
     }
     if wanted(Group::Neighbours) {
         progress("neighbours");
         neighbours::measure(fleet, args.samples * NEIGHBOUR_SAMPLES, report).await?;
     }
     Ok(())
+}
+
+/// The server whose directory can be looked into; without one the measurement is skipped.
+fn of_own<'a>(
+    own: Option<&'a OwnServer>,
+    name: &'static str,
+    report: &mut Report,
+) -> Option<&'a OwnServer> {
+    match own {
+        Some(_) => progress(name),
+        None => report.skip(
+            name,
+            "it looks into the server's data directory; leave --url out",
+        ),
+    }
+    own
 }
 
 /// A sign of life for a person who waits.

@@ -20,7 +20,7 @@ const PLOTS: [(&str, &str, &[&str]); 4] = [
     (
         "burst",
         "Fifty at once, milliseconds",
-        &["burst50_create_exec"],
+        &["burst50_create_exec", "burst50_first"],
     ),
     (
         "snapshots",

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The measurements in the order they are shown.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "create_exec",
     "wake_exec",
     "exec",
@@ -14,6 +14,7 @@ const ORDER: [&str; 17] = [
     "bwrap_true",
     "bash_true",
     "burst50_create_exec",
+    "burst50_first",
     "first_snapshot",
     "tar_zstd",
     "sleep_small",
